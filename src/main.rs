@@ -1,0 +1,3 @@
+//! The `maskwright` command.
+
+fn main() {}
