@@ -1,5 +1,7 @@
 //! Grammar-constrained decoding: make a language model's output match a grammar, always.
 
+pub mod constraint;
+pub mod engine;
 mod fault;
 mod limits;
 mod logits;
@@ -7,6 +9,8 @@ pub mod model;
 mod token;
 pub mod vocab;
 
+pub use constraint::Constraint;
+pub use engine::{CompiledConstraint, Compiler, Matcher};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use logits::Logits;
