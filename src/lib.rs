@@ -4,11 +4,13 @@ mod fault;
 mod limits;
 mod logits;
 pub mod model;
+pub mod sample;
 mod token;
 pub mod vocab;
 
 pub use fault::Fault;
 pub use limits::Limits;
 pub use logits::Logits;
+pub use sample::{Sampler, SamplingConfig};
 pub use token::{TokenId, TokenMask};
 pub use vocab::Vocabulary;
