@@ -6,6 +6,7 @@ mod fault;
 mod limits;
 mod logits;
 pub mod model;
+pub mod sample;
 mod token;
 pub mod vocab;
 
@@ -14,5 +15,6 @@ pub use engine::{CompiledConstraint, Compiler, Matcher};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use logits::Logits;
+pub use sample::{Sampler, SamplingConfig};
 pub use token::{TokenId, TokenMask};
 pub use vocab::Vocabulary;
