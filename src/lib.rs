@@ -3,6 +3,7 @@
 pub mod constraint;
 pub mod engine;
 mod fault;
+pub mod generate;
 mod limits;
 mod logits;
 pub mod model;
