@@ -133,7 +133,7 @@ impl Compute for Cpu {
                 head,
                 scale,
             };
-            attend.run(self.simd, &mut Vec::with_capacity(seen), out);
+            attend.run(self.simd, &mut vec![0.0; seen], out);
         });
         Ok(out)
     }

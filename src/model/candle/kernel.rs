@@ -147,8 +147,9 @@ pub(super) struct Attend<'a> {
 }
 
 impl Attend<'_> {
-    pub(super) fn run(&self, simd: Simd, scores: &mut Vec<f32>, out: &mut [f32]) {
+    pub(super) fn run(&self, simd: Simd, scores: &mut [f32], out: &mut [f32]) {
         assert!(self.queries.len() == out.len() && self.keys.len() == self.values.len());
+        assert_eq!(scores.len() * self.head, self.keys.len());
         dispatch!(simd, avx2::attend(self, scores, out), loops::attend::<false>(self, scores, out))
     }
 }
@@ -222,25 +223,75 @@ mod loops {
     }
 
     #[inline(always)]
-    pub(super) fn attend<const FMA: bool>(work: &Attend<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+    pub(super) fn attend<const FMA: bool>(work: &Attend<'_>, scores: &mut [f32], out: &mut [f32]) {
         let head = work.head;
         for (query, out) in work.queries.chunks_exact(head).zip(out.chunks_exact_mut(head)) {
-            scores.clear();
-            scores.extend(work.keys.chunks_exact(head).map(|key| dot::<FMA>(query, key) * work.scale));
-            let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            for score in scores.iter_mut() {
-                *score = exp::<FMA>(*score - top);
+            for (score, key) in scores.iter_mut().zip(work.keys.chunks_exact(head)) {
+                *score = dot::<FMA>(query, key) * work.scale;
             }
-            let total: f32 = scores.iter().sum();
-            out.fill(0.0);
-            for (&score, value) in scores.iter().zip(work.values.chunks_exact(head)) {
-                for (out, v) in out.iter_mut().zip(value) {
-                    *out = fused::<FMA>(score, *v, *out);
+            let total = soften::<FMA>(scores);
+            weigh::<FMA>(scores, work.values, 1.0 / total, out);
+        }
+    }
+
+    /// Replaces scores by their powers of e over the largest; their sum.
+    #[inline(always)]
+    fn soften<const FMA: bool>(scores: &mut [f32]) -> f32 {
+        let mut tops = [f32::NEG_INFINITY; 8];
+        let (chunks, rest) = scores.as_chunks::<8>();
+        for chunk in chunks {
+            for i in 0..8 {
+                tops[i] = if chunk[i] > tops[i] { chunk[i] } else { tops[i] };
+            }
+        }
+        let mut top = f32::NEG_INFINITY;
+        for &x in tops.iter().chain(rest) {
+            top = if x > top { x } else { top };
+        }
+        let mut totals = [0.0; 8];
+        let (chunks, rest) = scores.as_chunks_mut::<8>();
+        for chunk in chunks {
+            for i in 0..8 {
+                chunk[i] = exp::<FMA>(chunk[i] - top);
+                totals[i] += chunk[i];
+            }
+        }
+        let mut total = add_up(totals);
+        for x in rest {
+            *x = exp::<FMA>(*x - top);
+            total += *x;
+        }
+        total
+    }
+
+    /// `out = factor * sum(scores[i] * values[i])`, in strips that stay in registers.
+    #[inline(always)]
+    fn weigh<const FMA: bool>(scores: &[f32], values: &[f32], factor: f32, out: &mut [f32]) {
+        const STRIP: usize = 64;
+        let head = out.len();
+        let (strips, rest) = out.as_chunks_mut::<STRIP>();
+        let mut start = 0;
+        for strip in strips {
+            let mut sum = [0.0; STRIP];
+            for (&score, value) in scores.iter().zip(values.chunks_exact(head)) {
+                let (value, _) = value[start..].as_chunks::<STRIP>();
+                for i in 0..STRIP {
+                    sum[i] = fused::<FMA>(score, value[0][i], sum[i]);
                 }
             }
-            for out in out.iter_mut() {
-                *out /= total;
+            for i in 0..STRIP {
+                strip[i] = sum[i] * factor;
             }
+            start += STRIP;
+        }
+        rest.fill(0.0);
+        for (&score, value) in scores.iter().zip(values.chunks_exact(head)) {
+            for (out, &v) in rest.iter_mut().zip(&value[start..]) {
+                *out = fused::<FMA>(score, v, *out);
+            }
+        }
+        for out in rest {
+            *out *= factor;
         }
     }
 
@@ -362,7 +413,7 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) fn attend(work: &Attend<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+    pub(super) fn attend(work: &Attend<'_>, scores: &mut [f32], out: &mut [f32]) {
         loops::attend::<true>(work, scores, out);
     }
 
