@@ -1,1 +1,4 @@
 //! All integration tests, in one binary so that they link once.
+
+mod fixtures;
+mod vocab;
