@@ -36,6 +36,14 @@ pub enum VocabError {
 }
 
 impl VocabError {
+    pub(super) fn malformed(at: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Malformed { at: at.into(), reason: reason.to_string() }
+    }
+
+    pub(super) fn unsupported(at: &str, given: impl Into<String>, hint: &str) -> Self {
+        Self::Unsupported { at: at.to_owned(), given: given.into(), hint: hint.to_owned() }
+    }
+
     /// Whose fault it is: the files', which are the server's own.
     #[must_use]
     pub fn fault(&self) -> Fault {
