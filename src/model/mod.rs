@@ -5,7 +5,10 @@
 
 #[cfg(feature = "candle")]
 pub mod candle;
+pub mod contract;
 mod error;
+pub mod scripted;
+mod step;
 
 use std::sync::Arc;
 

@@ -99,7 +99,10 @@ impl Config {
         if keys.size("attention.value_length", Some(head))? != head {
             return Err(Refusal::Unsupported("keys and values of different widths are not supported".into()));
         }
-        if !heads.is_multiple_of(config.kv_heads) || config.rotated > head || !config.rotated.is_multiple_of(2) {
+        if !heads.is_multiple_of(config.kv_heads)
+            || config.rotated > head
+            || !config.rotated.is_multiple_of(2)
+        {
             return Err(Refusal::Malformed(format!(
                 "{heads} heads of {head} numbers, {} rotated, with {} key-value heads don't fit together",
                 config.rotated, config.kv_heads

@@ -40,13 +40,17 @@ impl DeviceChoice {
             Self::Cuda(_) => Err(missing("cuda")),
             Self::Metal => Err(missing("metal")),
             // A GPU that is absent or out of order is no error here: the processor does.
-            Self::Auto => Ok(Self::Cuda(0).resolve().or_else(|_| Self::Metal.resolve()).unwrap_or(Place::Cpu)),
+            Self::Auto => {
+                Ok(Self::Cuda(0).resolve().or_else(|_| Self::Metal.resolve()).unwrap_or(Place::Cpu))
+            }
         }
     }
 }
 
 fn missing(feature: &str) -> ModelError {
-    ModelError::Unsupported(format!("this build can't use that device: it was built without the feature `{feature}`"))
+    ModelError::Unsupported(format!(
+        "this build can't use that device: it was built without the feature `{feature}`"
+    ))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

@@ -96,7 +96,9 @@ impl GgufFile {
         match info.shape[..] {
             [columns] => Ok((1, columns)),
             [rows, columns] => Ok((rows, columns)),
-            _ => Err(self.fail(format!("tensor {name} has {} dimensions, expected 1 or 2", info.shape.len()))),
+            _ => {
+                Err(self.fail(format!("tensor {name} has {} dimensions, expected 1 or 2", info.shape.len())))
+            }
         }
     }
 
@@ -153,7 +155,9 @@ struct Header {
 impl Header {
     fn read(reader: impl Read, size: u64) -> Result<Self, String> {
         let mut source = Source { reader, at: 0, size };
-        if source.array::<4>().map_err(|_| "not a GGUF file: it is shorter than four bytes".to_owned())? != MAGIC {
+        if source.array::<4>().map_err(|_| "not a GGUF file: it is shorter than four bytes".to_owned())?
+            != MAGIC
+        {
             return Err("not a GGUF file: it doesn't start with \"GGUF\"".into());
         }
         let version = source.u32()?;

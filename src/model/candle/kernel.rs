@@ -24,7 +24,9 @@ pub(super) struct Simd {
 impl Simd {
     pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
         #[cfg(not(target_arch = "x86_64"))]
         let avx2 = false;
         Self { avx2 }
@@ -96,7 +98,12 @@ pub(super) fn quantise(simd: Simd, row: &[f32], into: &mut [Quantised]) {
 /// One group of weight rows times many rows: `out[c][r]` is weight row `r` times row `c`.
 ///
 /// `rows` holds `out.len()` rows of `tiles.len()` blocks each.
-pub(super) fn multiply_nibbles(simd: Simd, tiles: &[NibbleTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
+pub(super) fn multiply_nibbles(
+    simd: Simd,
+    tiles: &[NibbleTile],
+    rows: &[Quantised],
+    out: &mut [[f32; GROUP]],
+) {
     assert_eq!(rows.len(), tiles.len() * out.len());
     dispatch!(simd, avx2::multiply_nibbles(tiles, rows, out), portable::multiply_nibbles(tiles, rows, out))
 }
@@ -120,11 +127,7 @@ pub(super) fn multiply_floats(simd: Simd, tiles: &[FloatTile], rows: &[f32], out
 /// `out = row * weight / rms(row)`, as in RMSNorm (<https://arxiv.org/abs/1910.07467>).
 pub(super) fn norm(simd: Simd, row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
     assert!(row.len() == weight.len() && row.len() == out.len());
-    dispatch!(
-        simd,
-        avx2::norm(row, weight, epsilon, out),
-        loops::norm::<false>(row, weight, epsilon, out)
-    )
+    dispatch!(simd, avx2::norm(row, weight, epsilon, out), loops::norm::<false>(row, weight, epsilon, out))
 }
 
 /// `out = silu(gate) * up`, as in SwiGLU (<https://arxiv.org/abs/2002.05202>).
@@ -296,7 +299,11 @@ mod loops {
     }
 
     #[inline(always)]
-    pub(super) fn multiply_floats<const FMA: bool>(tiles: &[FloatTile], rows: &[f32], out: &mut [[f32; GROUP]]) {
+    pub(super) fn multiply_floats<const FMA: bool>(
+        tiles: &[FloatTile],
+        rows: &[f32],
+        out: &mut [[f32; GROUP]],
+    ) {
         let length = tiles.len();
         let mut rows = rows.chunks_exact(length.max(1));
         for out in out {
@@ -323,7 +330,10 @@ mod portable {
             let mut total = 0;
             for (quad, xs) in into.quads.iter_mut().zip(block.chunks_exact(4)) {
                 let bytes = [0, 1, 2, 3].map(|i| {
-                    #[expect(clippy::cast_possible_truncation, reason = "within ±127 after scaling; NaN gives 0")]
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        reason = "within ±127 after scaling; NaN gives 0"
+                    )]
                     let q = (xs[i] * inverse).round_ties_even() as i8;
                     total += i32::from(q);
                     q.to_le_bytes()[0]
@@ -511,7 +521,8 @@ mod avx2 {
             let mut whole = [_mm256_setzero_si256(); C];
             for (j, quants) in tile.quants.iter().enumerate() {
                 let w = bytes(quants);
-                let (first, second) = (_mm256_and_si256(w, low), _mm256_and_si256(_mm256_srli_epi16::<4>(w), low));
+                let (first, second) =
+                    (_mm256_and_si256(w, low), _mm256_and_si256(_mm256_srli_epi16::<4>(w), low));
                 for c in 0..C {
                     let quads = &rows[c][b].quads;
                     let products = _mm256_maddubs_epi16(first, _mm256_set1_epi32(quads[j]));

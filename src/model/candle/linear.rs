@@ -149,9 +149,15 @@ impl Part {
     fn pack(tensor: &QTensor) -> Result<(usize, Self), ModelError> {
         let (rows, columns) = tensor.shape().dims2().map_err(device_error)?;
         let tiles = match tensor.dtype() {
-            GgmlDType::Q4_0 => Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_0)),
-            GgmlDType::Q4_1 => Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_1)),
-            GgmlDType::Q4K => Tiles::Nibbles(nibbles_of_k(&tensor.data().map_err(device_error)?, rows, columns)),
+            GgmlDType::Q4_0 => {
+                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_0))
+            }
+            GgmlDType::Q4_1 => {
+                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_1))
+            }
+            GgmlDType::Q4K => {
+                Tiles::Nibbles(nibbles_of_k(&tensor.data().map_err(device_error)?, rows, columns))
+            }
             GgmlDType::Q8_0 => Tiles::Bytes(bytes(&tensor.data().map_err(device_error)?, rows, columns)),
             kind => {
                 let values = tensor
@@ -159,7 +165,9 @@ impl Part {
                     .and_then(|values| values.flatten_all()?.to_vec1::<f32>())
                     .map_err(device_error)?;
                 match kind {
-                    GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => Tiles::Floats(floats(&values, columns)),
+                    GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => {
+                        Tiles::Floats(floats(&values, columns))
+                    }
                     _ => Tiles::Bytes(bytes_of_floats(&values, columns)),
                 }
             }
@@ -182,8 +190,12 @@ impl Part {
     ) {
         let per_row = columns / BLOCK;
         match &self.tiles {
-            Tiles::Nibbles(tiles) => kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out),
-            Tiles::Bytes(tiles) => kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out),
+            Tiles::Nibbles(tiles) => {
+                kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out)
+            }
+            Tiles::Bytes(tiles) => {
+                kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out)
+            }
             Tiles::Floats(tiles) => {
                 kernel::multiply_floats(simd, &tiles[group * columns..][..columns], &input.data, out);
             }
@@ -315,7 +327,8 @@ fn bytes_of_floats(values: &[f32], columns: usize) -> Vec<ByteTile> {
         let scale = f16::from_f32(top / 127.0);
         let inverse = if scale > f16::ZERO { 1.0 / scale.to_f32() } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, reason = "clamped")]
-        let quants: [i8; BLOCK] = std::array::from_fn(|e| (block[e] * inverse).round().clamp(-127.0, 127.0) as i8);
+        let quants: [i8; BLOCK] =
+            std::array::from_fn(|e| (block[e] * inverse).round().clamp(-127.0, 127.0) as i8);
         put_bytes(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, &quants);
     }
     tiles

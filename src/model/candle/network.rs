@@ -179,7 +179,9 @@ impl<C: Compute> Reader<'_, C> {
         #[expect(clippy::cast_precision_loss, reason = "a head is short")]
         let exponent = |pair: usize| -2.0 * pair as f64 / config.rotated as f64;
         Ok((factors.iter().enumerate())
-            .map(|(pair, &factor)| config.rope_base.powf(exponent(pair)) / config.rope_divisor / f64::from(factor))
+            .map(|(pair, &factor)| {
+                config.rope_base.powf(exponent(pair)) / config.rope_divisor / f64::from(factor)
+            })
             .collect())
     }
 }

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     logits::Logits,
-    model::{ModelError, SequenceId, Session},
+    model::{
+        ModelError, SequenceId, Session,
+        step::{Bounds, check},
+    },
     token::TokenId,
 };
 
@@ -30,31 +33,6 @@ impl<'m, C: Compute> NetworkSession<'m, C> {
     pub(super) fn new(network: &'m Network<C>) -> Self {
         Self { network, sequences: BTreeMap::new(), next: 0, logits: None }
     }
-
-    /// Checks the whole of a step, so that nothing is changed when a part of it can't be done.
-    fn check(&self, work: &[(SequenceId, &[TokenId])]) -> Result<(), ModelError> {
-        let mut seen = std::collections::BTreeSet::new();
-        for &(id, tokens) in work {
-            if !seen.insert(id.0) {
-                return Err(ModelError::Misuse(format!("sequence {} is named twice in one step", id.0)));
-            }
-            let Some(sequence) = self.sequences.get(&id.0) else {
-                return Err(ModelError::Misuse(format!("there is no sequence {}", id.0)));
-            };
-            if tokens.is_empty() {
-                return Err(ModelError::Misuse(format!("no tokens to feed to sequence {}", id.0)));
-            }
-            let (given, limit) = (sequence.len.saturating_add(tokens.len()), self.network.config.context);
-            if given > limit {
-                return Err(ModelError::ContextFull { given, limit });
-            }
-            let limit = self.network.width;
-            if let Some(&given) = tokens.iter().find(|&&token| token as usize >= limit) {
-                return Err(ModelError::TokenOutOfRange { given, limit });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<C: Compute> Session for NetworkSession<'_, C> {
@@ -71,7 +49,8 @@ impl<C: Compute> Session for NetworkSession<'_, C> {
     }
 
     fn feed(&mut self, work: &[(SequenceId, &[TokenId])]) -> Result<Vec<Logits<'_>>, ModelError> {
-        self.check(work)?;
+        let bounds = Bounds { context: self.network.config.context, width: self.network.width };
+        check(work, bounds, |id| self.sequences.get(&id.0).map(|sequence| sequence.len))?;
         if work.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,7 +15,8 @@ impl Threads {
     /// `count` threads that start at once and sleep while there is nothing to do.
     pub(super) fn new(count: usize) -> Result<Self, ModelError> {
         let pool = if count > 1 {
-            let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("model-{i}")).build();
+            let pool =
+                ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("model-{i}")).build();
             Some(pool.map_err(|e| ModelError::Device(format!("threads can't be started: {e}")))?)
         } else {
             None
@@ -43,7 +44,12 @@ impl Threads {
     }
 
     /// Calls `work(index, chunk)` on chunks of `size` items, the last one shorter. Call within [`Self::run`].
-    pub(super) fn for_chunks<T: Send>(&self, items: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    pub(super) fn for_chunks<T: Send>(
+        &self,
+        items: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) + Sync,
+    ) {
         if self.count == 1 || items.len() <= size {
             items.chunks_mut(size).enumerate().for_each(|(i, chunk)| work(i, chunk));
         } else {
