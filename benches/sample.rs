@@ -4,6 +4,7 @@
 //! temperature, the worst case of top-p, which has to look at most of the row.
 
 #![allow(missing_docs)] // criterion's macros define public items
+#![allow(clippy::unwrap_used)] // as in tests
 
 use std::hint::black_box;
 

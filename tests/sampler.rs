@@ -1,6 +1,8 @@
 //! What the sampler promises, as properties, against a reference that sorts everything and uses the platform's
 //! `exp` in `f64`.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use std::collections::HashMap;
 
 use maskwright::{Limits, Logits, Sampler, SamplingConfig, TokenId, TokenMask, sample::SampleError};

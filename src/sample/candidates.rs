@@ -183,10 +183,13 @@ impl<'a> View<'a> {
             return logits;
         }
         let masked = &mut spare[..logits.len()];
-        for ((to, from), &word) in masked.chunks_mut(32).zip(logits.chunks(32)).zip(words) {
-            for ((to, &from), bit) in to.iter_mut().zip(from).zip(BITS) {
-                *to = if word & bit == 0 { f32::NEG_INFINITY } else { from };
-            }
+        masked.copy_from_slice(logits);
+        let (parts, rest) = masked.as_chunks_mut::<32>();
+        for (part, &word) in parts.iter_mut().zip(words) {
+            forbid(part, word);
+        }
+        if let Some(&word) = words.get(parts.len()) {
+            forbid(rest, word);
         }
         masked
     }
@@ -259,6 +262,14 @@ fn survey_block(block: &[f32]) -> (f32, bool) {
     let top = tops.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &l| if l > top { l } else { top });
     let sound = sound.iter().all(|&lane| lane != 0) && rest.iter().all(|&l| l < f32::INFINITY);
     (top, sound)
+}
+
+/// Makes the logits of forbidden tokens −∞; there are at most 32.
+#[inline(always)]
+fn forbid(logits: &mut [f32], word: u32) {
+    for (logit, bit) in logits.iter_mut().zip(BITS) {
+        *logit = if word & bit == 0 { f32::NEG_INFINITY } else { *logit };
+    }
 }
 
 /// The allowed tokens below `end`, rising.

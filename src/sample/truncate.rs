@@ -7,8 +7,6 @@
 //!
 //! Invariant: the peak is in every shortlist, so none is empty and its mass is at least [`ONE`].
 
-use std::cmp::Ordering;
-
 use super::{
     candidates::{BLOCK, View},
     weight::{ONE, Scale, to_fixed},
@@ -28,6 +26,24 @@ pub(super) struct Entry {
     pub(super) index: u32,
     pub(super) logit: f32,
     weight: u64,
+}
+
+impl Entry {
+    /// Rises with falling rank: larger logits first, then lower indices, which are lower ids.
+    ///
+    /// One number, because comparing two fields takes a branch that can't be predicted.
+    #[inline]
+    fn rank(&self) -> u64 {
+        let bits = (self.logit + 0.0).to_bits(); // −0 becomes 0, which it equals
+        // Bits of positive floats rise with them, those of negative ones fall: make all fall.
+        let falling = if bits >> 31 == 0 { !bits & (u32::MAX >> 1) } else { bits };
+        u64::from(falling) << 32 | u64::from(self.index)
+    }
+
+    #[inline]
+    fn index(&self) -> u64 {
+        u64::from(self.index)
+    }
 }
 
 /// A probability in units of 2⁻⁴⁰.
@@ -95,14 +111,14 @@ impl Shortlist {
         }
         self.gather_if(view, peaks, scale, |logit| logit >= floor);
         if k < self.entries.len() {
-            self.entries.select_nth_unstable_by(k - 1, by_rank);
+            self.entries.select_nth_unstable_by_key(k - 1, Entry::rank);
             self.entries.truncate(k);
         }
     }
 
     /// Keeps the fewest entries, in order of rank, that weigh `target` or more together.
     pub(super) fn keep_mass(&mut self, target: u64) {
-        let kept = prefix_of_mass(&mut self.entries, by_rank, target);
+        let kept = prefix_of_mass(&mut self.entries, Entry::rank, target);
         self.entries.truncate(kept);
     }
 
@@ -114,12 +130,12 @@ impl Shortlist {
 
     /// Puts the entries in order of rank.
     pub(super) fn sort(&mut self) {
-        self.entries.sort_unstable_by(by_rank);
+        self.entries.sort_unstable_by_key(Entry::rank);
     }
 
     /// The index at which the running sum of weights, in order of index, reaches `mark`, from 1 to the mass.
     pub(super) fn at(&mut self, mark: u64) -> u32 {
-        let place = prefix_of_mass(&mut self.entries, |a, b| a.index.cmp(&b.index), mark);
+        let place = prefix_of_mass(&mut self.entries, Entry::index, mark);
         self.entries[place - 1].index
     }
 
@@ -139,29 +155,19 @@ impl Shortlist {
     }
 }
 
-/// Larger logits first, then lower indices, which are lower ids.
-fn by_rank(a: &Entry, b: &Entry) -> Ordering {
-    // Logits are numbers here, and −0 equals 0, which a total order of floats would deny.
-    b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.index.cmp(&b.index))
-}
-
 fn mass(entries: &[Entry]) -> u64 {
     entries.iter().map(|entry| entry.weight).sum()
 }
 
-/// Length of the shortest prefix, in that order, that weighs `target` or more; all entries where they weigh less.
+/// Length of the shortest prefix, in order of the key, that weighs `target` or more; all entries where they weigh less.
 /// The entries are rearranged so that the prefix comes first and its last entry last.
-fn prefix_of_mass(
-    entries: &mut [Entry],
-    order: impl Fn(&Entry, &Entry) -> Ordering + Copy,
-    mut target: u64,
-) -> usize {
+fn prefix_of_mass(entries: &mut [Entry], key: impl Fn(&Entry) -> u64 + Copy, mut target: u64) -> usize {
     /// Few enough to sort.
     const FEW: usize = 32;
     let (mut low, mut high) = (0, entries.len());
     while high - low > FEW {
         let middle = (low + high) / 2;
-        entries[low..high].select_nth_unstable_by(middle - low, order);
+        entries[low..high].select_nth_unstable_by_key(middle - low, key);
         let left = mass(&entries[low..middle]);
         if left >= target {
             high = middle;
@@ -170,7 +176,7 @@ fn prefix_of_mass(
             low = middle;
         }
     }
-    entries[low..high].sort_unstable_by(order);
+    entries[low..high].sort_unstable_by_key(key);
     for (at, entry) in (low..high).zip(&entries[low..high]) {
         if entry.weight >= target {
             return at + 1;
@@ -195,7 +201,7 @@ mod tests {
                 })
                 .collect();
             let mut sorted = entries.clone();
-            sorted.sort_by(by_rank);
+            sorted.sort_by(|a, b| b.logit.total_cmp(&a.logit).then(a.index.cmp(&b.index)));
             let total = mass(&entries);
             for target in [1, total / 3, total / 2, total.saturating_sub(1), total, total + 5] {
                 let mut sum = 0;
@@ -207,10 +213,17 @@ mod tests {
                     })
                     .map_or(sorted.len(), |at| at + 1);
                 let mut selected = entries.clone();
-                assert_eq!(prefix_of_mass(&mut selected, by_rank, target), expected, "{len} {target}");
+                assert_eq!(prefix_of_mass(&mut selected, Entry::rank, target), expected, "{len} {target}");
                 assert_eq!(selected[expected - 1].index, sorted[expected - 1].index);
             }
         }
+    }
+
+    #[test]
+    fn rank_follows_logits_and_then_ids() {
+        let places = [(f32::MAX, 0), (1.5, 3), (0.0, 1), (-0.0, 2), (-1e-40, 0), (-2.0, 0), (f32::MIN, 0)];
+        let ranks = places.map(|(logit, index)| Entry { index, logit, weight: 0 }.rank());
+        assert!(ranks.is_sorted_by(|a, b| a < b));
     }
 
     #[test]

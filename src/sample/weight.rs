@@ -42,11 +42,14 @@ impl Scale {
 
     /// The weights of a block, added up.
     pub(super) fn mass(self, block: &[f32]) -> u64 {
-        let (quads, rest) = block.as_chunks::<4>();
-        let mut sums = [0_u64; 4];
-        for quad in quads {
-            for (sum, &logit) in sums.iter_mut().zip(quad) {
-                *sum += self.weight(logit);
+        // In two steps over a few logits, which is how compilers vectorise both.
+        let (groups, rest) = block.as_chunks::<16>();
+        let mut sums = [0_u64; 2];
+        for group in groups {
+            let e = group.map(|logit| exp(self.exponent(logit)));
+            for [even, odd] in e.as_chunks().0 {
+                sums[0] += to_fixed(*even);
+                sums[1] += to_fixed(*odd);
             }
         }
         sums.iter().sum::<u64>() + rest.iter().map(|&logit| self.weight(logit)).sum::<u64>()
@@ -57,7 +60,7 @@ impl Scale {
 ///
 /// `x = n ln 2 + r` with whole `n` and `|r| ≤ ln 2 / 2`; the Taylor polynomial of degree 7 at `r`, whose
 /// remainder is below 6·10⁻⁹; then `n` goes into the exponent bits.
-#[inline]
+#[inline(always)]
 fn exp(x: f32) -> f32 {
     /// Adding 1.5 · 2²³ leaves no bits behind the point, which rounds to a whole number.
     const ROUND: f32 = 12_582_912.0;
@@ -82,10 +85,10 @@ fn exp(x: f32) -> f32 {
 }
 
 /// A number from 0 to 1 in units of 2⁻⁴⁰, rounded.
-#[inline]
+#[inline(always)]
 pub(super) fn to_fixed(e: f32) -> u64 {
-    // The unit in the last place of 4096 is 2⁻⁴⁰ in f64, so the sum's mantissa is the answer.
-    (f64::from(e) + 4096.0).to_bits() & ((1 << 52) - 1)
+    // The unit in the last place of 4096 is 2⁻⁴⁰ in f64, so the sum's bits count up from those of 4096.
+    (f64::from(e) + 4096.0).to_bits() - 4096_f64.to_bits()
 }
 
 #[cfg(test)]
