@@ -1,6 +1,7 @@
 //! Grammar-constrained decoding: make a language model's output match a grammar, always.
 
 pub mod chat;
+mod config;
 mod fault;
 mod limits;
 mod logits;
@@ -8,6 +9,7 @@ pub mod model;
 mod token;
 pub mod vocab;
 
+pub use config::Config;
 pub use fault::Fault;
 pub use limits::Limits;
 pub use logits::Logits;

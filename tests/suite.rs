@@ -1,3 +1,5 @@
 //! All integration tests, in one binary so that they link once.
 
 mod chat;
+#[cfg(feature = "hub")]
+mod hub;

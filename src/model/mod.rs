@@ -4,6 +4,7 @@
 //! a [`Decoder`] is the view of one of them.
 
 mod error;
+pub mod hub;
 
 use std::sync::Arc;
 
