@@ -1,5 +1,10 @@
 //! Grammar-constrained decoding: make a language model's output match a grammar, always.
 
+pub mod backend;
+pub mod chat;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod config;
 pub mod constraint;
 pub mod engine;
 mod fault;
@@ -11,6 +16,7 @@ pub mod sample;
 mod token;
 pub mod vocab;
 
+pub use config::Config;
 pub use constraint::Constraint;
 pub use engine::{CompiledConstraint, Compiler, Matcher};
 pub use fault::Fault;

@@ -7,6 +7,7 @@
 pub mod candle;
 pub mod contract;
 mod error;
+pub mod hub;
 pub mod scripted;
 mod step;
 
