@@ -1,5 +1,6 @@
 //! Grammar-constrained decoding: make a language model's output match a grammar, always.
 
+pub mod constraint;
 mod fault;
 mod limits;
 mod logits;

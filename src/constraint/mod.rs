@@ -1,0 +1,3 @@
+//! What a text must match: the input kinds.
+
+pub mod gbnf;
