@@ -22,6 +22,10 @@ pub struct Limits {
     pub grammar_bytes: usize,
     /// Nesting of groups in grammar text, in levels. Default 128.
     pub grammar_depth: usize,
+    /// Rules of a grammar (GBNF). Default 10,000.
+    pub grammar_rules: usize,
+    /// A count in `{m,n}` of a grammar (GBNF). Default 100,000.
+    pub grammar_repeat: usize,
     /// A regular expression, in bytes. Default 64 KiB.
     pub regex_bytes: usize,
     /// Number of choices of a choice constraint. Default 10,000.
@@ -64,6 +68,8 @@ impl Default for Limits {
             schema_depth: 128,
             grammar_bytes: 1 << 20,
             grammar_depth: 128,
+            grammar_rules: 10_000,
+            grammar_repeat: 100_000,
             regex_bytes: 64 << 10,
             choices: 10_000,
             choice_bytes: 1 << 20,

@@ -1,7 +1,14 @@
 //! All integration tests, in one binary so that they link once.
 
 mod chat;
+mod cli;
+mod constraint;
+mod engine;
 mod fixtures;
+mod gbnf;
 mod hub;
+mod layers;
+mod models;
+mod run;
 mod sampler;
 mod vocab;

@@ -13,6 +13,7 @@
 
 mod choice;
 mod error;
+pub mod gbnf;
 mod grammar;
 mod json_schema;
 mod lark;

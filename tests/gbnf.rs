@@ -1,0 +1,4 @@
+//! GBNF: reading it, and keeping its language exactly when it is lowered for the engine.
+
+mod corpus;
+mod engine;
