@@ -23,7 +23,7 @@ fn main() {
     let rounds = numbers.first().copied().unwrap_or(15);
     let threads = numbers.get(1).copied().unwrap_or(1);
     let Some(path) = support::fixture("models/SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
-    let options = LoadOptions { threads, ..LoadOptions::default() };
+    let options = LoadOptions { threads: std::num::NonZeroUsize::new(threads), ..LoadOptions::default() };
     let local = Local::new(Arc::new(CandleModel::load(&path, &options).unwrap()), Limits::default()).unwrap();
 
     let base = Request {

@@ -7,16 +7,22 @@ use maskwright::{
     Compiler, Constraint, Fault, Limits, Matcher, TokenId, TokenMask, Vocabulary,
     constraint::{JsonSchema, SchemaOptions, Whitespace},
     engine::MatchError,
-    vocab::ParseSpecials,
+    vocab::{ParseSpecials, SpecialsHint},
 };
 use rand::{Rng, SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
-use crate::fixtures::vocabulary;
+use crate::fixtures::fixture;
 
 /// Real vocabularies of four makers, and single bytes.
 const VOCABULARIES: [&str; 5] = ["bytes", "qwen3", "llama3_1", "gptoss", "gemma3"];
+
+fn vocabulary(name: &str) -> Option<Arc<Vocabulary>> {
+    let read = |file: &str| Some(std::fs::read(fixture(&format!("tokenizers/{name}/{file}"))?).unwrap());
+    let hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json")?)).unwrap();
+    Some(Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap())
+}
 
 fn compiler(name: &str) -> Option<Arc<Compiler>> {
     static MADE: [OnceLock<Option<Arc<Compiler>>>; 5] = [const { OnceLock::new() }; 5];

@@ -8,7 +8,6 @@ mod fixtures;
 mod gbnf;
 mod hub;
 mod layers;
-mod models;
 mod run;
 mod sampler;
 mod vocab;

@@ -37,7 +37,10 @@ impl Local {
         let bos = vocab.bos_token().map(text);
         let eos = vocab.stop_tokens().first().copied().map(text);
         let template = match &model.card().template {
-            Some(source) => Some(ChatTemplate::new(source, bos.as_deref(), eos.as_deref(), vocab.special_texts())?),
+            Some(source) => {
+                let template = ChatTemplate::new(source, bos.as_deref(), eos.as_deref())?;
+                Some(template.with_specials(&vocab.special_texts()))
+            }
             None => None,
         };
         let compiler = Compiler::new(Arc::clone(vocab), limits)?;

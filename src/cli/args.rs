@@ -66,7 +66,34 @@ pub(super) struct RunArgs {
     pub(super) threads: usize,
     /// Where to run: auto, cpu, cuda, cuda:N or metal.
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub(super) device: String,
+    pub(super) device: Device,
+}
+
+/// Where to run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Device {
+    Auto,
+    Cpu,
+    Cuda(usize),
+    Metal,
+}
+
+impl std::str::FromStr for Device {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().map_err(|_| format!("{text:?} isn't the number of a GPU"));
+        match name {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "metal" => Ok(Self::Metal),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => match name.strip_prefix("cuda:") {
+                Some(text) => Ok(Self::Cuda(number(text)?)),
+                None => Err(format!("{name:?} is not one of auto, cpu, cuda, cuda:N, metal")),
+            },
+        }
+    }
 }
 
 /// At most one of these says what the reply must look like.

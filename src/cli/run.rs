@@ -94,11 +94,20 @@ fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, Stri
 
 #[cfg(feature = "candle")]
 fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
-    use crate::model::candle::{CandleModel, LoadOptions};
+    use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
+    use super::args::Device;
+    use std::num::NonZeroUsize;
+
     let config = Config::from_env();
-    let options = FetchOptions { offline: args.offline || config.offline, ..FetchOptions::new(config.cache) };
+    let options = FetchOptions { offline: args.offline || config.offline, ..config.fetch_options(true) };
     let path = fetch(name, &options)?;
-    let options = LoadOptions { device: args.device.parse()?, threads: args.threads, ..LoadOptions::default() };
+    let device = match args.device {
+        Device::Auto => DeviceChoice::Auto,
+        Device::Cpu => DeviceChoice::Cpu,
+        Device::Cuda(number) => DeviceChoice::Cuda(number),
+        Device::Metal => DeviceChoice::Metal,
+    };
+    let options = LoadOptions { device, threads: NonZeroUsize::new(args.threads), ..LoadOptions::default() };
     Ok(Arc::new(CandleModel::load(&path, &options)?))
 }
 

@@ -121,6 +121,15 @@ impl Vocabulary {
         self.special_by_text.get(text).copied()
     }
 
+    /// The texts of all special tokens, for templates to keep out of what users write.
+    #[must_use]
+    pub fn special_texts(&self) -> Vec<String> {
+        let ids = 0..TokenId::try_from(self.size()).unwrap_or(TokenId::MAX);
+        ids.filter(|&id| self.is_special(id))
+            .map(|id| String::from_utf8_lossy(self.bytes(id)).into_owned())
+            .collect()
+    }
+
     /// Whether the token is special: never part of ordinary text.
     #[must_use]
     pub fn is_special(&self, id: TokenId) -> bool {
