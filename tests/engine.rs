@@ -18,7 +18,8 @@ use crate::fixtures::fixture;
 /// Real vocabularies of four makers, and single bytes.
 const VOCABULARIES: [&str; 5] = ["bytes", "qwen3", "llama3_1", "gptoss", "gemma3"];
 
-fn vocabulary(name: &str) -> Option<Arc<Vocabulary>> {
+/// A real vocabulary; `None` where its files aren't there.
+pub(crate) fn vocabulary(name: &str) -> Option<Arc<Vocabulary>> {
     let read = |file: &str| Some(std::fs::read(fixture(&format!("tokenizers/{name}/{file}"))?).unwrap());
     let hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json")?)).unwrap();
     Some(Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap())

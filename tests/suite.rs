@@ -6,6 +6,7 @@ mod constraint;
 mod engine;
 mod fixtures;
 mod gbnf;
+mod generate;
 mod hub;
 mod layers;
 mod run;
