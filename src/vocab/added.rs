@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn stripping_tokens_take_white_space_along() {
-        assert_eq!(tokens().split("a \n[m]\u{3000} b", Specials::None), [Text(0..1), Token(4), Text(9..10)]);
+        assert_eq!(tokens().split("a \n[m]\u{3000} b", Specials::None), [Text(0..1), Token(4), Text(10..11)]);
         assert_eq!(tokens().split("[m]  [m]", Specials::None), [Token(4), Token(4)]);
     }
 

@@ -120,7 +120,7 @@ pub(super) fn read(metadata: &GgufMetadata) -> Result<Parts, VocabError> {
         stop,
         no_stop: format!("looked for {} and the control tokens of {TEMPLATE}", STOPS.join(", ")),
         bos,
-        adds_bos: bos.is_some() && keys.flag(ADD_BOS)?.unwrap_or(adds_bos),
+        adds_bos: keys.flag(ADD_BOS)?.unwrap_or(adds_bos) && bos.is_some(),
         encoder: EncoderParts { added, added_normalized: Vec::new(), normalizer, pre_tokenizer, merges },
         canonical,
     })

@@ -99,7 +99,6 @@ fn another_pre_tokeniser_cuts_otherwise() {
 
 #[test]
 fn pieces_are_joined_by_score_after_a_space() {
-    use toktrie::TokenizerEnv;
     let mut metadata = pieces();
     let vocab = Vocabulary::from_gguf(&metadata).unwrap();
     let id = |offset: u32| 259 + offset;
