@@ -17,6 +17,7 @@ use tokenizers::{
 
 use super::VocabError;
 use super::added::{AddedToken, AddedTokens, Segment, Specials};
+use super::bytes;
 use super::merge::Merges;
 use crate::token::TokenId;
 
@@ -121,13 +122,17 @@ struct Pipeline {
     /// Added tokens, normalised.
     added: Option<AddedTokens>,
     pre_tokenizer: Option<PreTokenizerWrapper>,
+    byte_level: bool,
 }
 
 impl Pipeline {
     fn new(normalizer: &Value, pre_tokenizer: &Value, added: &[AddedToken]) -> Result<Self, VocabError> {
-        let mut pipeline =
-            Self { normalizer: read("/normalizer", normalizer)?, added: None, pre_tokenizer: None };
-        pipeline.pre_tokenizer = read("/pre_tokenizer", pre_tokenizer)?;
+        let mut pipeline = Self {
+            normalizer: read("/normalizer", normalizer)?,
+            added: None,
+            pre_tokenizer: read("/pre_tokenizer", pre_tokenizer)?,
+            byte_level: is_byte_level(pre_tokenizer),
+        };
         if !added.is_empty() {
             let normalized = added.iter().map(|token| {
                 Ok(AddedToken { text: pipeline.normalize(&token.text)?.into_owned(), ..token.clone() })
@@ -172,10 +177,7 @@ impl Pipeline {
         merges: &Merges,
         out: &mut Vec<TokenId>,
     ) -> Result<(), VocabError> {
-        let mut encode = |piece: &str| {
-            let missing = |c: char| VocabError::Encode(format!("the vocabulary has no token for {c:?}"));
-            merges.encode(piece, out).map_err(missing)
-        };
+        let mut encode = |piece: &str| merges.encode(piece, out).map_err(|c| self.missing(c));
         let Some(pre_tokenizer) = &self.pre_tokenizer else { return encode(text) };
         let mut pieces = PreTokenizedString::from(text);
         pre_tokenizer.pre_tokenize(&mut pieces).map_err(|error| VocabError::Encode(error.to_string()))?;
@@ -184,6 +186,21 @@ impl Pipeline {
             .into_iter()
             .try_for_each(|(piece, _, _)| encode(piece))
     }
+
+    /// Some byte-level vocabularies lack bytes that are rare in text. Other programs drop them without a word.
+    fn missing(&self, c: char) -> VocabError {
+        let missing = match bytes::byte_of(c).filter(|_| self.byte_level) {
+            Some(byte) => format!("the byte 0x{byte:02X}"),
+            None => format!("{c:?}"),
+        };
+        VocabError::Encode(format!("the vocabulary has no token for {missing}"))
+    }
+}
+
+/// Whether pieces come out of pre-tokenisation in the byte-level alphabet.
+fn is_byte_level(pre_tokenizer: &Value) -> bool {
+    let steps = pre_tokenizer["pretokenizers"].as_array();
+    pre_tokenizer["type"] == "ByteLevel" || steps.is_some_and(|steps| steps.iter().any(is_byte_level))
 }
 
 /// Where in a text a stretch of it stands.
