@@ -245,10 +245,10 @@ fn as_gguf(json: &serde_json::Value, pre: &str, eos: u64) -> GgufMetadata {
         .as_object()
         .unwrap()
         .iter()
-        .map(|(text, id)| (text, id.as_u64().unwrap() as usize))
+        .map(|(text, id)| (text, usize::try_from(id.as_u64().unwrap()).unwrap()))
         .collect();
     let added = json["added_tokens"].as_array().unwrap();
-    let added_id = |token: &serde_json::Value| token["id"].as_u64().unwrap() as usize;
+    let added_id = |token: &serde_json::Value| usize::try_from(token["id"].as_u64().unwrap()).unwrap();
     let size = ids.iter().map(|&(_, id)| id).chain(added.iter().map(added_id)).max().unwrap() + 1;
     let mut tokens: Vec<(String, i64)> = (0..size).map(|id| (format!("[PAD{id}]"), 5)).collect();
     for (text, id) in ids {

@@ -140,7 +140,7 @@ fn automaton<'a>(texts: impl Iterator<Item = &'a str>) -> Result<AhoCorasick, Vo
         .match_kind(MatchKind::LeftmostLongest)
         .start_kind(StartKind::Both)
         .build(texts)
-        .map_err(|error| VocabError::malformed("/added_tokens", error))
+        .map_err(|error| VocabError::malformed("/added_tokens", error.to_string()))
 }
 
 fn touches_word(text: &str, found: &Range<usize>) -> bool {

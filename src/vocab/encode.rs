@@ -245,7 +245,7 @@ fn read<T: serde::de::DeserializeOwned>(at: &str, step: &Value) -> Result<Option
     if step.is_null() {
         return Ok(None);
     }
-    T::deserialize(step).map(Some).map_err(|error| VocabError::malformed(at, error))
+    T::deserialize(step).map(Some).map_err(|error| VocabError::malformed(at, error.to_string()))
 }
 
 #[cfg(test)]

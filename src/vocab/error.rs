@@ -36,8 +36,8 @@ pub enum VocabError {
 }
 
 impl VocabError {
-    pub(super) fn malformed(at: impl Into<String>, reason: impl ToString) -> Self {
-        Self::Malformed { at: at.into(), reason: reason.to_string() }
+    pub(super) fn malformed(at: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Malformed { at: at.into(), reason: reason.into() }
     }
 
     pub(super) fn unsupported(at: &str, given: impl Into<String>, hint: &str) -> Self {

@@ -49,7 +49,7 @@ pub(super) fn read(json: &[u8], hint: &SpecialsHint) -> Result<Parts, VocabError
         stop.push(id);
     }
     stop.extend(hint.stop_texts.iter().filter_map(|text| known(text)));
-    let template = file.template_bos().and_then(|text| known(text));
+    let template = file.template_bos().and_then(known);
     let bos = template.or_else(|| hint.bos_text.as_deref().and_then(known));
     Ok(Parts {
         table,
