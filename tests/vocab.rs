@@ -296,3 +296,39 @@ fn a_gguf_file_of_the_same_model_encodes_alike() {
         }
     }
 }
+
+/// A `tokenizer.json` made from a SentencePiece model lists merges in the order of the joined piece's score.
+#[test]
+fn a_sentencepiece_gguf_file_of_the_same_model_encodes_alike() {
+    let Some(folder) = fixture("tokenizers/llama2") else { return };
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("tokenizer.json")).unwrap()).unwrap();
+    let mut scores = vec![0.0; 32_000];
+    for (rank, merge) in (1_u32..).zip(json["model"]["merges"].as_array().unwrap()) {
+        let piece = merge.as_str().unwrap().replacen(' ', "", 1);
+        let id = usize::try_from(json["model"]["vocab"][&piece].as_u64().unwrap()).unwrap();
+        if scores[id] == 0.0 {
+            scores[id] = -f64::from(rank);
+        }
+    }
+    let types = (0..32_000).map(|id| {
+        GgufValue::Int(if id < 3 {
+            3
+        } else if id < 259 {
+            6
+        } else {
+            1
+        })
+    });
+    let mut metadata = as_gguf(&json, "", 2);
+    metadata.insert("tokenizer.ggml.model".into(), GgufValue::String("llama".into()));
+    metadata.insert("tokenizer.ggml.token_type".into(), GgufValue::Array(types.collect()));
+    let scores = scores.into_iter().map(GgufValue::Float).collect();
+    metadata.insert("tokenizer.ggml.scores".into(), GgufValue::Array(scores));
+    let vocab = Vocabulary::from_gguf(&metadata).unwrap();
+    let set = &GOLDEN.sets["llama2"];
+    for ((text, yes), no) in GOLDEN.texts.iter().zip(&set.yes).zip(&set.no) {
+        assert_eq!(&vocab.encode(text, ParseSpecials::Yes).unwrap(), yes, "{text:?}");
+        assert_eq!(&vocab.encode(text, ParseSpecials::No).unwrap(), no, "{text:?}");
+    }
+}
