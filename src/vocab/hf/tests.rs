@@ -305,3 +305,33 @@ fn fingerprints_tell_vocabularies_apart() {
     let other = Vocabulary::from_tokenizer_json(byte_level().to_string().as_bytes(), &stops).unwrap();
     assert_ne!(other.fingerprint(), original);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is read must also encode.
+    #[test]
+    fn damaged_files_never_panic(
+        byte_level_kind: bool,
+        damage in proptest::collection::vec((0.0..1.0_f64, proptest::prelude::any::<u8>(), 0..3_u8), 1..4),
+    ) {
+        let file = if byte_level_kind { byte_level() } else { pieces() };
+        let mut json = file.to_string().into_bytes();
+        for (at, byte, how) in damage {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let at = (at * json.len() as f64) as usize;
+            match how {
+                0 => json[at] = byte,
+                1 => drop(json.remove(at)),
+                _ => json.insert(at, byte),
+            }
+        }
+        if let Ok(vocab) = Vocabulary::from_tokenizer_json(&json, &hint()) {
+            for id in 0..u32::try_from(vocab.size()).unwrap() {
+                assert!(vocab.bytes(id).len() <= 1024);
+            }
+            let _ = vocab.encode("hi <s>12\u{e9}", ParseSpecials::Yes);
+            vocab.env().tokenize_bytes(b"hi\xff <s>");
+        }
+    }
+}
