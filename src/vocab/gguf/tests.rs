@@ -1,3 +1,5 @@
+//! Small hand-made metadata of both kinds, whole and damaged.
+
 use super::*;
 use crate::vocab::{ParseSpecials, Vocabulary};
 

@@ -1,3 +1,5 @@
+//! Small hand-made tokenizers of both kinds, whole and damaged.
+
 use serde_json::{Value, json};
 
 use crate::vocab::{ParseSpecials, SpecialsHint, VocabError, Vocabulary};
