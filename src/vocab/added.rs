@@ -140,7 +140,7 @@ fn automaton<'a>(texts: impl Iterator<Item = &'a str>) -> Result<AhoCorasick, Vo
         .match_kind(MatchKind::LeftmostLongest)
         .start_kind(StartKind::Both)
         .build(texts)
-        .map_err(|error| VocabError::malformed("/added_tokens", error))
+        .map_err(|error| VocabError::malformed("/added_tokens", error.to_string()))
 }
 
 fn touches_word(text: &str, found: &Range<usize>) -> bool {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn stripping_tokens_take_white_space_along() {
-        assert_eq!(tokens().split("a \n[m]\u{3000} b", Specials::None), [Text(0..1), Token(4), Text(9..10)]);
+        assert_eq!(tokens().split("a \n[m]\u{3000} b", Specials::None), [Text(0..1), Token(4), Text(10..11)]);
         assert_eq!(tokens().split("[m]  [m]", Specials::None), [Token(4), Token(4)]);
     }
 

@@ -14,7 +14,7 @@ use crate::token::TokenId;
 pub(super) struct Env {
     pub(super) trie: TokTrie,
     pub(super) encoder: Encoder,
-    /// Whether `encoder` is the model's own and has a token for every text.
+    /// Whether the tokens of a text are the model's own and stand for exactly that text.
     pub(super) canonical: bool,
 }
 

@@ -106,7 +106,12 @@ pub(super) fn read(metadata: &GgufMetadata) -> Result<Parts, VocabError> {
     let (normalizer, pre_tokenizer, (merges, canonical), adds_bos) = match kind {
         Kind::ByteLevel(pre) => {
             let steps = pre.steps(add_space.unwrap_or(false));
-            (pre.normalizer(), steps, ranked(&keys, &tokens, pre.takes_whole_pieces())?, pre.adds_bos())
+            (
+                pre.normalizer(),
+                steps,
+                (ranked(&keys, &tokens, pre.takes_whole_pieces())?, true),
+                pre.adds_bos(),
+            )
         }
         Kind::Pieces => {
             if keys.flag(REMOVE_SPACES)? == Some(true) {
@@ -120,7 +125,7 @@ pub(super) fn read(metadata: &GgufMetadata) -> Result<Parts, VocabError> {
         stop,
         no_stop: format!("looked for {} and the control tokens of {TEMPLATE}", STOPS.join(", ")),
         bos,
-        adds_bos: bos.is_some() && keys.flag(ADD_BOS)?.unwrap_or(adds_bos),
+        adds_bos: keys.flag(ADD_BOS)?.unwrap_or(adds_bos) && bos.is_some(),
         encoder: EncoderParts { added, added_normalized: Vec::new(), normalizer, pre_tokenizer, merges },
         canonical,
     })
@@ -198,12 +203,8 @@ fn stop_tokens(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Vec<TokenId>, Vo
     Ok(stop)
 }
 
-/// Merges by rank, and whether every text has tokens.
-fn ranked(
-    keys: &Keys<'_>,
-    tokens: &[Token<'_>],
-    takes_whole_pieces: bool,
-) -> Result<(Merges, bool), VocabError> {
+/// Merges by rank.
+fn ranked(keys: &Keys<'_>, tokens: &[Token<'_>], takes_whole_pieces: bool) -> Result<Merges, VocabError> {
     let mut ids: AHashMap<&str, TokenId> = AHashMap::with_capacity(tokens.len());
     let mut chars = AHashMap::new();
     for (id, token) in (0..).zip(tokens).filter(|(_, token)| token.kind == Role::Normal) {
@@ -241,12 +242,11 @@ fn ranked(
             }
         }
     }
-    let complete = (0..=255).filter(|&b| bytes::in_utf8(b)).all(|b| chars.contains_key(&bytes::char_of(b)));
     let whole = takes_whole_pieces.then(|| ids.iter().map(|(&text, &id)| (text.into(), id)).collect());
-    Ok((Merges::Ranked(Ranked { chars, pairs, whole, fallback: Fallback::default() }), complete))
+    Ok(Merges::Ranked(Ranked { chars, pairs, whole, fallback: Fallback::default() }))
 }
 
-/// Merges by score, and whether every text has tokens.
+/// Merges by score, and whether they make exact tokens of any text.
 fn scored(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<(Merges, bool), VocabError> {
     let scores = keys.list(SCORES)?;
     if scores.len() != tokens.len() {

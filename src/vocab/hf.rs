@@ -49,7 +49,7 @@ pub(super) fn read(json: &[u8], hint: &SpecialsHint) -> Result<Parts, VocabError
         stop.push(id);
     }
     stop.extend(hint.stop_texts.iter().filter_map(|text| known(text)));
-    let template = file.template_bos().and_then(|text| known(text));
+    let template = file.template_bos().and_then(known);
     let bos = template.or_else(|| hint.bos_text.as_deref().and_then(known));
     Ok(Parts {
         table,
@@ -239,7 +239,7 @@ fn added_tokens(
     Ok((added, normalized))
 }
 
-/// The merges, and whether every text has tokens.
+/// The merges, and whether they make exact tokens of any text that has some.
 fn merges(
     file: &File<'_>,
     specials: &AHashMap<&str, (TokenId, Place)>,
@@ -260,10 +260,13 @@ fn merges(
             fallback[usize::from(byte)] = Some(*id);
         }
     }
-    let complete = (0..=255).filter(|&byte| bytes::in_utf8(byte)).all(|byte| match kind {
-        Kind::ByteLevel => chars.contains_key(&bytes::char_of(byte)),
-        Kind::Pieces { fallback: decoded, .. } => *decoded && fallback[usize::from(byte)].is_some(),
-    });
+    let complete = match kind {
+        Kind::ByteLevel => true,
+        Kind::Pieces { fallback: decoded, .. } => {
+            *decoded
+                && (0..=255_u8).all(|byte| !bytes::in_utf8(byte) || fallback[usize::from(byte)].is_some())
+        }
+    };
     let unknown = model.unk_token.as_deref().and_then(|text| file.id_of(text));
 
     let mut pairs = AHashMap::with_capacity(model.merges.len());

@@ -22,7 +22,7 @@ pub(super) enum Merges {
 }
 
 impl Merges {
-    /// Appends the ids of `piece`; an error names a character that has none.
+    /// Appends the ids of `piece`; the error is a character of it that has none.
     pub(super) fn encode(&self, piece: &str, out: &mut Vec<TokenId>) -> Result<(), char> {
         match self {
             Self::Ranked(table) => table.encode(piece, out),

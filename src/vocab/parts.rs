@@ -23,7 +23,7 @@ pub(super) struct Parts {
     pub(super) bos: Option<TokenId>,
     pub(super) adds_bos: bool,
     pub(super) encoder: EncoderParts,
-    /// Whether every text has tokens, and they are the model's own.
+    /// Whether the tokens of a text are the model's own and stand for exactly that text.
     pub(super) canonical: bool,
 }
 

@@ -40,6 +40,9 @@ const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
 /// Words cut where upper case begins after lower.
 const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// As [`O200K`], each digit by itself and without contractions.
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
 const DEEPSEEK_V3: &[&str] = &[
     r"\p{N}{1,3}",
     r"[一-龥぀-ゟ゠-ヿ]+",
@@ -64,6 +67,7 @@ const KNOWN: &[PreTokenizer] = &[
     },
     PreTokenizer { names: &["qwen2"], cuts: Cuts::Patterns(&[QWEN2]), nfc: true, whole: false, bos: false },
     PreTokenizer { names: &["gpt-4o"], cuts: Cuts::Patterns(&[O200K]), nfc: false, whole: true, bos: false },
+    PreTokenizer { names: &["tekken"], cuts: Cuts::Patterns(&[TEKKEN]), nfc: false, whole: true, bos: true },
     PreTokenizer {
         names: &["deepseek-v3"],
         cuts: Cuts::Patterns(DEEPSEEK_V3),

@@ -48,7 +48,7 @@ impl SpecialsHint {
             json: Option<&'a [u8]>,
         ) -> Result<T, VocabError> {
             let Some(json) = json else { return Ok(T::default()) };
-            serde_json::from_slice(json).map_err(|error| VocabError::malformed(file, error))
+            serde_json::from_slice(json).map_err(|error| VocabError::malformed(file, error.to_string()))
         }
         let generation: GenerationConfig = read("generation_config.json", generation)?;
         let tokenizer: TokenizerConfig = read("tokenizer_config.json", tokenizer)?;

@@ -1,3 +1,5 @@
+//! Small hand-made metadata of both kinds, whole and damaged.
+
 use super::*;
 use crate::vocab::{ParseSpecials, Vocabulary};
 
@@ -99,7 +101,6 @@ fn another_pre_tokeniser_cuts_otherwise() {
 
 #[test]
 fn pieces_are_joined_by_score_after_a_space() {
-    use toktrie::TokenizerEnv;
     let mut metadata = pieces();
     let vocab = Vocabulary::from_gguf(&metadata).unwrap();
     let id = |offset: u32| 259 + offset;

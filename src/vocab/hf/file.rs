@@ -204,7 +204,7 @@ fn check_kind(kind: Option<&str>) -> Result<(), VocabError> {
 /// Where the fault is that parsing found.
 fn locate(json: &[u8], error: &serde_json::Error) -> VocabError {
     let Ok(file) = serde_json::from_slice::<Value>(json) else {
-        return VocabError::malformed("tokenizer.json", error);
+        return VocabError::malformed("tokenizer.json", error.to_string());
     };
     let model = &file["model"];
     // A model of another kind has another shape; that's not the file's fault.
@@ -233,5 +233,5 @@ fn locate(json: &[u8], error: &serde_json::Error) -> VocabError {
         .or_else(in_vocab)
         .or_else(|| in_list("/model/merges", &model["merges"], |merge| Merge::deserialize(merge).is_ok()))
         .or_else(shape);
-    VocabError::malformed(at.unwrap_or_else(|| "/model".to_owned()), error)
+    VocabError::malformed(at.unwrap_or_else(|| "/model".to_owned()), error.to_string())
 }

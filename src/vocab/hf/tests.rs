@@ -1,3 +1,5 @@
+//! Small hand-made tokenizers of both kinds, whole and damaged.
+
 use serde_json::{Value, json};
 
 use crate::vocab::{ParseSpecials, SpecialsHint, VocabError, Vocabulary};
@@ -163,7 +165,6 @@ fn merges_never_make_a_special_token_of_ordinary_text() {
 
 #[test]
 fn forced_bytes_get_no_space_and_stand_for_themselves() {
-    use toktrie::TokenizerEnv;
     let vocab = read(&pieces()).unwrap();
     let env = vocab.env();
     assert_eq!(env.tokenize_bytes(b"hi"), [260, 261]);
@@ -188,14 +189,23 @@ fn hints_may_name_the_beginning() {
 }
 
 #[test]
-fn a_vocabulary_that_lacks_bytes_is_not_canonical() {
+fn text_with_a_byte_that_has_no_token_is_an_error_that_names_it() {
     let mut file = byte_level();
-    file["model"]["vocab"].as_object_mut().unwrap().remove("ÿ");
-    assert!(read(&file).unwrap().is_canonical(), "no text has the byte 0xFF");
     file["model"]["vocab"].as_object_mut().unwrap().remove("Ċ");
+    let error = read(&file).unwrap().encode("a\n", ParseSpecials::Yes).unwrap_err();
+    assert!(error.to_string().contains("no token for the byte 0x0A"), "{error}");
+    assert_eq!(error.fault(), crate::fault::Fault::Client);
+}
+
+#[test]
+fn pieces_without_all_bytes_are_not_canonical() {
+    let mut file = pieces();
+    file["model"]["vocab"].as_object_mut().unwrap().remove("<0xFF>");
+    assert!(read(&file).unwrap().is_canonical(), "no text has the byte 0xFF");
+    file["model"]["vocab"].as_object_mut().unwrap().remove("<0x0A>");
     let vocab = read(&file).unwrap();
     assert!(!vocab.is_canonical());
-    assert!(matches!(vocab.encode("\n", ParseSpecials::Yes), Err(VocabError::Encode(_))));
+    assert_eq!(vocab.encode("\n\n", ParseSpecials::Yes).unwrap(), [259, 0]);
 }
 
 #[test]
@@ -246,7 +256,7 @@ fn malformed_files_are_errors_with_their_place() {
         ("/model/merges/1", json!(["\u{4e00}", "b"]), "/model/merges/1"),
         ("/added_tokens/1/id", json!("x"), "/added_tokens/1"),
         ("/added_tokens/1/id", json!(1_u32 << 31), "/added_tokens/1"),
-        ("/added_tokens/3/id", json!(257), "/added_tokens/3"),
+        ("/added_tokens/3/id", json!(257), "/model/vocab/Ġhi"),
     ];
     for (pointer, value, place) in cases {
         let mut file = byte_level();
@@ -296,4 +306,34 @@ fn fingerprints_tell_vocabularies_apart() {
     stops.stop_texts.push("<|user|>".into());
     let other = Vocabulary::from_tokenizer_json(byte_level().to_string().as_bytes(), &stops).unwrap();
     assert_ne!(other.fingerprint(), original);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is read must also encode.
+    #[test]
+    fn damaged_files_never_panic(
+        byte_level_kind: bool,
+        damage in proptest::collection::vec((0.0..1.0_f64, proptest::prelude::any::<u8>(), 0..3_u8), 1..4),
+    ) {
+        let file = if byte_level_kind { byte_level() } else { pieces() };
+        let mut json = file.to_string().into_bytes();
+        for (at, byte, how) in damage {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let at = (at * json.len() as f64) as usize;
+            match how {
+                0 => json[at] = byte,
+                1 => drop(json.remove(at)),
+                _ => json.insert(at, byte),
+            }
+        }
+        if let Ok(vocab) = Vocabulary::from_tokenizer_json(&json, &hint()) {
+            for id in 0..u32::try_from(vocab.size()).unwrap() {
+                assert!(vocab.bytes(id).len() <= 1024);
+            }
+            let _ = vocab.encode("hi <s>12\u{e9}", ParseSpecials::Yes);
+            vocab.env().tokenize_bytes(b"hi\xff <s>");
+        }
+    }
 }
