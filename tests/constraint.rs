@@ -54,7 +54,8 @@ fn finding_the_place_in_a_large_schema_is_bounded() {
     let compiler = compiler();
     let mut properties = serde_json::Map::new();
     for index in 0..3_000 {
-        properties.insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
+        properties
+            .insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
     }
     properties.insert("last".into(), json!({"type": "array", "uniqueItems": true}));
     let constraint = Constraint::JsonSchema(JsonSchema::from(json!({"properties": properties})));
@@ -154,7 +155,8 @@ fn hostile_grammars_fail_fast() {
         Constraint::Choice(vec!["x".repeat(2 << 20)]),
     ] {
         let error = refusal(&compiler, &constraint).map(|error| error.to_string()).unwrap_or_default();
-        assert!(!error.is_empty() && !error.contains('\n'), "{error:?}");
+        let given = format!("{constraint:?}").chars().take(80).collect::<String>();
+        assert!(!error.is_empty() && !error.contains('\n'), "{given}: {error:?}");
     }
     // Not a measurement: only a hang, or work without bounds, takes this long.
     assert!(start.elapsed().as_secs() < 120);

@@ -64,8 +64,10 @@ fn r1_r4_every_finished_answer_is_valid_under_its_schema() {
 #[test]
 fn jumping_over_forced_tokens_changes_the_speed_and_not_the_language() {
     let Some(local) = smollm2() else { return };
-    let schema: Value = serde_json::from_str::<Vec<Value>>(include_str!("run/schemas.json")).unwrap()[0]["schema"].clone();
-    let mut request = request("Capital of Italy?", Constraint::JsonSchema(JsonSchema::from(schema.clone())), 3);
+    let schema: Value =
+        serde_json::from_str::<Vec<Value>>(include_str!("run/schemas.json")).unwrap()[0]["schema"].clone();
+    let mut request =
+        request("Capital of Italy?", Constraint::JsonSchema(JsonSchema::from(schema.clone())), 3);
     let with = local.reply(&request).unwrap();
     request.jump = false;
     let without = local.reply(&request).unwrap();
@@ -106,7 +108,7 @@ fn an_unconstrained_reply_ends_by_itself_or_at_a_stop_string() {
     let Some(local) = smollm2() else { return };
     let mut request = Request {
         sampling: SamplingConfig::greedy(),
-        max_tokens: Some(60),
+        max_tokens: Some(200),
         ..Request::new(Input::Chat(vec![Message::user("What is the capital of France?")]))
     };
     let whole = local.reply(&request).unwrap();

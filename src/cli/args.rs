@@ -195,7 +195,8 @@ impl SamplingArgs {
 
 /// A text file of at most `limit` bytes; one more is read to tell, and no more than that.
 fn read_text(flag: &str, path: &std::path::Path, limit: usize) -> Result<String, Failure> {
-    let fail = |reason: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {}: {reason}", path.display()));
+    let fail =
+        |reason: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {}: {reason}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| fail(&error))?;
     let mut text = String::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

@@ -245,10 +245,14 @@ impl Automaton {
     }
 
     fn by_set(&self, positions: &[usize]) -> Vec<(Set, Vec<usize>)> {
-        let mut pairs: Vec<(Set, usize)> = positions.iter().map(|&position| (self.sets[position], position)).collect();
+        let mut pairs: Vec<(Set, usize)> =
+            positions.iter().map(|&position| (self.sets[position], position)).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        pairs.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.iter().map(|pair| pair.1).collect())).collect()
+        pairs
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|run| (run[0].0, run.iter().map(|pair| pair.1).collect()))
+            .collect()
     }
 }
 

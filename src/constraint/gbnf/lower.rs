@@ -71,7 +71,10 @@ impl Gbnf {
         let facts = system.pool.facts(body);
         let whole = facts.regular && facts.size <= WHOLE_SIZE;
         let mut outcome = if whole {
-            let plan = Plan { rules: BTreeMap::from([(system.root, system.pool.terminal(body))]), root: system.root };
+            let plan = Plan {
+                rules: BTreeMap::from([(system.root, system.pool.terminal(body))]),
+                root: system.root,
+            };
             Outcome { plan, splits: Vec::new(), tokens_at_text: Vec::new(), unproved: false }
         } else {
             settle(&mut system, limits)?
@@ -176,7 +179,8 @@ impl<'a> Writer<'a> {
             }
         }
         let composite = |expr: Expr| matches!(pool.node(expr), Node::Concat(_) | Node::Alt(_));
-        let shared = uses.into_iter().filter(|&(expr, uses)| uses > 1 && composite(expr)).map(|(expr, _)| expr);
+        let shared =
+            uses.into_iter().filter(|&(expr, uses)| uses > 1 && composite(expr)).map(|(expr, _)| expr);
         Self {
             pool,
             plan,
@@ -190,10 +194,13 @@ impl<'a> Writer<'a> {
     fn write(mut self) -> Result<(String, Vec<(String, Expr)>), GbnfError> {
         let mut text = String::new();
         let recursive = self.plan.rules.values().any(|&body| {
-            reachable(self.pool, [body]).iter().any(|&expr| *self.pool.node(expr) == Node::Rule(self.plan.root))
+            reachable(self.pool, [body])
+                .iter()
+                .any(|&expr| *self.pool.node(expr) == Node::Rule(self.plan.root))
         });
         for (&rule, &body) in self.plan.rules.iter().rev() {
-            let name = if rule == self.plan.root && !recursive { "start".to_owned() } else { format!("r{rule}") };
+            let name =
+                if rule == self.plan.root && !recursive { "start".to_owned() } else { format!("r{rule}") };
             self.todo.push((name, body));
         }
         // The last one pushed is written first, so that a rule's helpers stand behind it.
@@ -294,7 +301,11 @@ fn explain(system: &System, outcome: &Outcome, whole: bool, terminals: &[(String
         splits: outcome
             .splits
             .iter()
-            .map(|&(goes_on, ends, byte)| SplitNote { regex: shown(pool, goes_on), over: shown(pool, ends), byte })
+            .map(|&(goes_on, ends, byte)| SplitNote {
+                regex: shown(pool, goes_on),
+                over: shown(pool, ends),
+                byte,
+            })
             .collect(),
         unproved: outcome.unproved,
     }

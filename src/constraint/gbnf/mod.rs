@@ -35,7 +35,7 @@ mod tokens;
 
 pub use ast::{Alternatives, Class, Count, Gbnf, Item, Rule, Sequence, TokenItem, TokenName};
 pub use error::{Found, GbnfError, GbnfErrorKind, Place};
-pub use parser::parse;
 pub use explain::{Explanation, RuleFate, RuleNote, SplitNote, TerminalNote};
 pub use lower::Lowered;
+pub use parser::parse;
 pub use tokens::{TokenNames, TokenRole, TokenUse};

@@ -60,8 +60,11 @@ pub(super) fn prove(
     let ends = Ends::new(pool, plan)?;
     let count = ends.symbols.len();
     let expected = ends.expected_together(pool, tokens, meetings);
-    let starts: Vec<ByteSet> =
-        ends.symbols.iter().map(|symbol| symbol.terminal().map_or(ByteSet::default(), |t| meetings.starts(pool, t))).collect();
+    let starts: Vec<ByteSet> = ends
+        .symbols
+        .iter()
+        .map(|symbol| symbol.terminal().map_or(ByteSet::default(), |t| meetings.starts(pool, t)))
+        .collect();
     let after: Vec<ByteSet> = (0..count)
         .map(|symbol| {
             ends.follow[symbol].ones().fold(ByteSet::default(), |mut bytes, next| {
