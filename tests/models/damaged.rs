@@ -99,7 +99,7 @@ fn numbers_that_contradict_each_other_are_refused() {
         ("llama.attention.head_count", Value::U32(0), "is 0"),
         ("llama.attention.head_count", Value::I32(-1), "is negative"),
         ("llama.attention.head_count_kv", Value::U32(3), "don't fit together"),
-        ("llama.attention.key_length", Value::U32(8), "tensor blk.0.attn_q.weight"),
+        ("llama.attention.key_length", Value::U32(8), "expected [4]"),
         ("llama.rope.dimension_count", Value::U32(7), "don't fit together"),
         ("llama.rope.freq_base", Value::F32(f32::NAN), "expected a number above 0"),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(0.0), "expected a number above 0"),
