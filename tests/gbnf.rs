@@ -2,3 +2,6 @@
 
 mod corpus;
 mod engine;
+mod model;
+mod properties;
+mod reference;
