@@ -103,14 +103,14 @@ fn body(rules: usize) -> impl Strategy<Value = Vec<Vec<Part>>> {
 fn part(rules: usize) -> impl Strategy<Value = Part> {
     let range = (letter(), letter()).prop_map(|(a, b)| if a <= b { (a, b) } else { (b, a) });
     let leaf = prop_oneof![
-        4 => proptest::collection::vec(letter(), 1..=3).prop_map(|text| Part::Literal(text.into_iter().collect())),
+        5 => proptest::collection::vec(letter(), 1..=3).prop_map(|text| Part::Literal(text.into_iter().collect())),
         3 => proptest::collection::vec(
             prop_oneof![letter().prop_map(|c| (c, c)), range], 1..=2
         ).prop_map(|ranges| Part::Class(false, ranges)),
         1 => proptest::collection::vec(letter().prop_map(|c| (c, c)), 1..=3)
             .prop_map(|ranges| Part::Class(true, ranges)),
         1 => Just(Part::Any),
-        5 => (0..rules).prop_map(Part::Rule),
+        3 => (0..rules).prop_map(Part::Rule),
     ];
     leaf.prop_recursive(2, 8, 3, |inner| {
         let counts = prop_oneof![

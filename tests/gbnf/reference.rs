@@ -213,14 +213,10 @@ impl<'a> Recogniser<'a> {
             Ok(text) => {
                 let code = u32::from(text.chars().next().unwrap());
                 self.pending.clear();
-                let holds = |symbol: &Symbol| match symbol {
-                    Symbol::Chars(ranges) => ranges.iter().any(|&(from, to)| from <= code && code <= to),
-                    Symbol::Rule(_) => false,
-                };
                 let next: Vec<Item> = self
                     .row()
                     .iter()
-                    .filter(|&&item| self.next_symbol(item).is_some_and(holds))
+                    .filter(|&&item| self.takes(item, code))
                     .map(|&item| Item { dot: item.dot + 1, ..item })
                     .collect();
                 let any = !next.is_empty();
@@ -229,9 +225,28 @@ impl<'a> Recogniser<'a> {
                 }
                 any
             }
+            Err(_) => self.could_read(None),
+        }
+    }
+
+    fn takes(&self, item: Item, code: u32) -> bool {
+        match self.next_symbol(item) {
+            Some(Symbol::Chars(ranges)) => ranges.iter().any(|&(from, to)| from <= code && code <= to),
+            _ => false,
+        }
+    }
+
+    /// Whether the incomplete code point, with one more byte if there is one, can still become one that may come.
+    fn could_read(&self, byte: Option<u8>) -> bool {
+        let bytes: Vec<u8> = self.pending.iter().copied().chain(byte).collect();
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => {
+                let code = u32::from(text.chars().next().unwrap());
+                self.row().iter().any(|&item| self.takes(item, code))
+            }
             Err(error) if error.error_len().is_some() => false,
             Err(_) => {
-                let (low, high) = completions(&self.pending);
+                let (low, high) = completions(&bytes);
                 self.next_ranges().any(|(from, to)| from <= high && low <= to)
             }
         }
@@ -240,18 +255,24 @@ impl<'a> Recogniser<'a> {
     /// Which of the tokens may come, in their order. `tree` groups them by their bytes.
     pub fn mask(&self, tree: &Tree) -> Vec<bool> {
         let mut mask = vec![false; tree.tokens];
-        self.walk(tree, 0, &mut mask);
+        self.clone().walk(tree, 0, &mut mask);
         mask
     }
 
-    fn walk(&self, tree: &Tree, node: usize, mask: &mut [bool]) {
+    fn walk(&mut self, tree: &Tree, node: usize, mask: &mut [bool]) {
         for (&byte, &child) in &tree.nodes[node].children {
-            let mut next = self.clone();
-            if next.read(byte) {
-                for &token in &tree.nodes[child].tokens {
-                    mask[token] = true;
-                }
-                next.walk(tree, child, mask);
+            if !self.could_read(Some(byte)) {
+                continue;
+            }
+            for &token in &tree.nodes[child].tokens {
+                mask[token] = true;
+            }
+            if !tree.nodes[child].children.is_empty() {
+                let (pending, rows) = (self.pending.clone(), self.rows.len());
+                assert!(self.read(byte));
+                self.walk(tree, child, mask);
+                self.rows.truncate(rows);
+                self.pending = pending;
             }
         }
     }
