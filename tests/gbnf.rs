@@ -5,3 +5,4 @@ mod engine;
 mod model;
 mod properties;
 mod reference;
+mod syntax;

@@ -28,10 +28,8 @@ const OTHERWISE: &[(&str, &str, usize, usize)] = &[
 ];
 
 fn data(folder: &str) -> Option<Vec<Value>> {
-    let root = std::env::var_os("MASKWRIGHT_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("MASKWRIGHT_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
     let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
         println!("skipped: no data folder {}", root.join(folder).display());
         return None;
@@ -154,7 +152,8 @@ fn every_invalid_grammar_is_refused_at_its_place_or_read_with_the_same_language(
             if let Err(why) = refused(grammar, case["error"].as_str().unwrap(), line, column) {
                 note(why);
             } else if let Some(line) = case["opened_line"].as_u64() {
-                let opened = lower(grammar).unwrap_err().opened.map(|place| (place.line as u64, place.column as u64));
+                let opened =
+                    lower(grammar).unwrap_err().opened.map(|place| (place.line as u64, place.column as u64));
                 if opened != Some((line, case["opened_column"].as_u64().unwrap())) {
                     note(format!("opened at {opened:?}"));
                 }
@@ -173,8 +172,11 @@ fn token_items_take_one_token_and_never_the_end_of_a_text() {
         let name = case["name"].as_str().unwrap();
         let lowered = lower(case["grammar"].as_str().unwrap()).unwrap();
         // Text of special tokens never matches character items, so what llama.cpp takes there is refused.
-        let lists =
-            [("accept_tokens", true), ("reject_tokens", false), ("accept_if_special_text_matches_chars", false)];
+        let lists = [
+            ("accept_tokens", true),
+            ("reject_tokens", false),
+            ("accept_if_special_text_matches_chars", false),
+        ];
         for (list, expected) in lists {
             for sequence in case[list].as_array().unwrap() {
                 let mut ids = Vec::new();

@@ -60,7 +60,8 @@ impl Words {
     pub fn matcher(&self, lowered: &Lowered) -> Result<Matcher, String> {
         let lark = lowered.resolve(self).map_err(|error| error.to_string())?;
         let exact = format!("%llguidance {{ \"no_forcing\": true }}\n{lark}");
-        let parser = self.factory.create_parser(TopLevelGrammar::from_lark(exact)).map_err(|e| e.to_string())?;
+        let parser =
+            self.factory.create_parser(TopLevelGrammar::from_lark(exact)).map_err(|e| e.to_string())?;
         Ok(Matcher::new(Ok(parser)))
     }
 

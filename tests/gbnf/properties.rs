@@ -31,7 +31,8 @@ fn vocabulary() -> Words {
 }
 
 fn runner(cases: u32, seed: u8) -> TestRunner {
-    let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 400, ..Default::default() };
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 400, ..Default::default() };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
 }
 
@@ -39,12 +40,16 @@ fn runner(cases: u32, seed: u8) -> TestRunner {
 fn masks_of_random_grammars_are_those_of_the_reference() {
     let cases = std::env::var("MASKWRIGHT_GRAMMARS").ok().and_then(|n| n.parse().ok()).unwrap_or(GRAMMARS);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|seed| scope.spawn(move || outcomes(cases / THREADS, seed))).collect();
+        let threads: Vec<_> =
+            (0..THREADS).map(|seed| scope.spawn(move || outcomes(cases / THREADS, seed))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let count = |which| outcomes.iter().filter(|&&outcome| outcome == which).count();
     let (rules, given_up) = (count(Outcome::Rules), count(Outcome::GivenUp));
-    println!("{} grammars: {rules} lowered to rules, {given_up} too ambiguous for the engine", outcomes.len());
+    println!(
+        "{} grammars: {rules} lowered to rules, {given_up} too ambiguous for the engine",
+        outcomes.len()
+    );
     // Else the proof has hardly been tried, or hardly anything was compared.
     assert!(rules > outcomes.len() / 8 && given_up <= outcomes.len() / 100, "{rules} {given_up}");
 }
@@ -123,7 +128,11 @@ fn compare(words: &Words, tree: &Tree, model: &Model, choices: &[u16]) -> Result
                 break;
             }
             // Tokens of the alphabet more often than the many others that `.` allows.
-            let known: Vec<usize> = allowed.iter().copied().filter(|&token| token >= 256 || token == 97 || token >= 0xC3).collect();
+            let known: Vec<usize> = allowed
+                .iter()
+                .copied()
+                .filter(|&token| token >= 256 || token == 97 || token >= 0xC3)
+                .collect();
             let from = if known.is_empty() || choice % 8 == 0 { &allowed } else { &known };
             let token = from[usize::from(choice / 8) % from.len()];
             for &byte in &words.tokens()[token] {

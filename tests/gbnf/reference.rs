@@ -60,8 +60,11 @@ impl Grammar {
     fn fixpoint(&self, holds: impl Fn(&[Symbol], &[bool]) -> bool) -> Vec<bool> {
         let mut known = vec![false; self.rules.len()];
         loop {
-            let next: Vec<bool> =
-                self.rules.iter().map(|rule| rule.iter().any(|alternative| holds(alternative, &known))).collect();
+            let next: Vec<bool> = self
+                .rules
+                .iter()
+                .map(|rule| rule.iter().any(|alternative| holds(alternative, &known)))
+                .collect();
             if next == known {
                 return known;
             }
@@ -85,7 +88,9 @@ impl Grammar {
                 self.fresh(vec![symbols])
             }
             Part::Class(negated, ranges) => {
-                let inside = |code: u32| ranges.iter().any(|(from, to)| (u32::from(*from)..=u32::from(*to)).contains(&code));
+                let inside = |code: u32| {
+                    ranges.iter().any(|(from, to)| (u32::from(*from)..=u32::from(*to)).contains(&code))
+                };
                 let mut bounds: Vec<u32> = vec![1, 0xD800, 0xE000, 0x11_0000];
                 bounds.extend(ranges.iter().flat_map(|(from, to)| [u32::from(*from), u32::from(*to) + 1]));
                 bounds.sort_unstable();
@@ -137,7 +142,8 @@ pub struct Recogniser<'a> {
 impl<'a> Recogniser<'a> {
     pub fn new(grammar: &'a Grammar) -> Self {
         let mut this = Self { grammar, rows: Vec::new(), pending: Vec::new() };
-        let start = (0..grammar.rules[0].len()).map(|alternative| Item { rule: 0, alternative, dot: 0, origin: 0 });
+        let start =
+            (0..grammar.rules[0].len()).map(|alternative| Item { rule: 0, alternative, dot: 0, origin: 0 });
         this.close(start.collect());
         this
     }
@@ -173,7 +179,8 @@ impl<'a> Recogniser<'a> {
                 }
                 None if item.origin < here => {
                     for &waiting in &self.rows[item.origin] {
-                        if matches!(self.next_symbol(waiting), Some(Symbol::Rule(rule)) if *rule == item.rule) {
+                        if matches!(self.next_symbol(waiting), Some(Symbol::Rule(rule)) if *rule == item.rule)
+                        {
                             add(Item { dot: waiting.dot + 1, ..waiting });
                         }
                     }
@@ -189,16 +196,23 @@ impl<'a> Recogniser<'a> {
     }
 
     fn next_ranges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.row().iter().filter_map(|&item| self.next_symbol(item)).flat_map(|symbol| match symbol {
-            Symbol::Chars(ranges) => ranges.as_slice(),
-            Symbol::Rule(_) => &[],
-        }).copied()
+        self.row()
+            .iter()
+            .filter_map(|&item| self.next_symbol(item))
+            .flat_map(|symbol| match symbol {
+                Symbol::Chars(ranges) => ranges.as_slice(),
+                Symbol::Rule(_) => &[],
+            })
+            .copied()
     }
 
     /// Whether the text may end here.
     pub fn accepts(&self) -> bool {
         self.pending.is_empty()
-            && self.row().iter().any(|&item| item.rule == 0 && item.origin == 0 && self.next_symbol(item).is_none())
+            && self
+                .row()
+                .iter()
+                .any(|&item| item.rule == 0 && item.origin == 0 && self.next_symbol(item).is_none())
     }
 
     /// Whether anything may come here.
@@ -287,7 +301,8 @@ fn completions(bytes: &[u8]) -> (u32, u32) {
     };
     let fill = |with: u8| {
         let lead = u32::from(bytes[0]) & (0x7F >> length);
-        (1..length).fold(lead, |code, at| code << 6 | u32::from(bytes.get(at).copied().unwrap_or(with) & 0x3F))
+        (1..length)
+            .fold(lead, |code, at| code << 6 | u32::from(bytes.get(at).copied().unwrap_or(with) & 0x3F))
     };
     let shortest = [0, 0, 0x80, 0x800, 0x1_0000][length];
     (fill(0x80).max(shortest), fill(0xBF).min(0x10_FFFF))

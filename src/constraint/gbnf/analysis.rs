@@ -40,7 +40,8 @@ impl System {
         let order = reached(grammar);
         let numbers: HashMap<&str, usize> =
             order.iter().enumerate().map(|(number, &at)| (grammar.rules[at].name.as_str(), number)).collect();
-        let mut builder = Builder { pool: Pool::default(), numbers: &numbers, tokens: Vec::new(), ids: HashMap::new() };
+        let mut builder =
+            Builder { pool: Pool::default(), numbers: &numbers, tokens: Vec::new(), ids: HashMap::new() };
         let mut rules = Vec::with_capacity(order.len());
         for &at in &order {
             let rule = &grammar.rules[at];

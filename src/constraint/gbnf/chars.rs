@@ -65,7 +65,11 @@ impl CharSet {
             if a_from <= b_to && b_from <= a_to {
                 return true;
             }
-            if a_to < b_to { a.next() } else { b.next() };
+            if a_to < b_to {
+                a.next()
+            } else {
+                b.next()
+            };
         }
         false
     }

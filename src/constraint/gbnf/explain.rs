@@ -67,7 +67,10 @@ pub struct SplitNote {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.whole {
-            writeln!(f, "The whole grammar is one regular expression: one terminal, no choices for the lexer.")?;
+            writeln!(
+                f,
+                "The whole grammar is one regular expression: one terminal, no choices for the lexer."
+            )?;
         } else if self.unproved {
             writeln!(f, "Too large for a proof: every terminal is one code point.")?;
         } else {
@@ -120,6 +123,10 @@ struct Byte(u8);
 
 impl fmt::Display for Byte {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_ascii_graphic() { write!(f, "`{}`", char::from(self.0)) } else { write!(f, "0x{:02X}", self.0) }
+        if self.0.is_ascii_graphic() {
+            write!(f, "`{}`", char::from(self.0))
+        } else {
+            write!(f, "0x{:02X}", self.0)
+        }
     }
 }

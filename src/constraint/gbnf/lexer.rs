@@ -116,7 +116,6 @@ impl<'a> Cursor<'a> {
         Ok(digits)
     }
 
-
     /// Whether a range goes on here: a dash makes one unless `]` follows.
     pub(super) fn at_range_dash(&self) -> bool {
         self.peek() == Some('-') && self.peek_second() != Some(']')

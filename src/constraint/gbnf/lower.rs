@@ -14,9 +14,11 @@ use super::cut::Cutter;
 use super::error::{GbnfError, GbnfErrorKind, Place};
 use super::explain::{Explanation, RuleFate, RuleNote, SplitNote, TerminalNote};
 use super::expr::{Expr, Node, Pool};
+use super::factor::factor;
 use super::prove::{Plan, prove};
 use super::regex::{Terminals, postfix, regex};
 use super::solve::solve;
+use super::stack::stack_needed;
 use super::tokens::{TokenNames, TokenUse, definitions};
 use crate::limits::Limits;
 
@@ -26,6 +28,8 @@ const WHOLE_SIZE: u64 = 200_000;
 const PARENTHESES: usize = 6;
 /// Rounds of splitting and proving; past it every terminal is one code point.
 const ROUNDS: usize = 200;
+/// Stack for the engine's compiler, in KiB; threads have 2 MiB where nobody asks for more.
+const STACK: usize = 1_200;
 /// A regular expression in an explanation, in bytes.
 const SHOWN: usize = 2_000;
 
@@ -67,11 +71,15 @@ impl Gbnf {
     pub fn to_lark(&self, limits: &Limits) -> Result<Lowered, GbnfError> {
         let mut system = System::new(self, limits)?;
         solve(&mut system, limits)?;
+        factor(&mut system);
         let body = system.rules[system.root].body;
         let facts = system.pool.facts(body);
         let whole = facts.regular && facts.size <= WHOLE_SIZE;
         let mut outcome = if whole {
-            let plan = Plan { rules: BTreeMap::from([(system.root, system.pool.terminal(body))]), root: system.root };
+            let plan = Plan {
+                rules: BTreeMap::from([(system.root, system.pool.terminal(body))]),
+                root: system.root,
+            };
             Outcome { plan, splits: Vec::new(), tokens_at_text: Vec::new(), unproved: false }
         } else {
             settle(&mut system, limits)?
@@ -95,6 +103,11 @@ impl Gbnf {
         let limit = limits.grammar_symbols.saturating_mul(16);
         if lark.len() > limit {
             return Err(too_large(lark.len() / 16, limits.grammar_symbols));
+        }
+        let stack = stack_needed(&lark);
+        if stack > STACK {
+            let kind = GbnfErrorKind::ChainTooLong { given: stack, limit: STACK };
+            return Err(GbnfError::new(system.rules[system.root].place, kind));
         }
         let explanation = explain(&system, &outcome, whole, &terminals);
         Ok(Lowered { lark, tokens, explanation })
@@ -176,7 +189,8 @@ impl<'a> Writer<'a> {
             }
         }
         let composite = |expr: Expr| matches!(pool.node(expr), Node::Concat(_) | Node::Alt(_));
-        let shared = uses.into_iter().filter(|&(expr, uses)| uses > 1 && composite(expr)).map(|(expr, _)| expr);
+        let shared =
+            uses.into_iter().filter(|&(expr, uses)| uses > 1 && composite(expr)).map(|(expr, _)| expr);
         Self {
             pool,
             plan,
@@ -190,10 +204,13 @@ impl<'a> Writer<'a> {
     fn write(mut self) -> Result<(String, Vec<(String, Expr)>), GbnfError> {
         let mut text = String::new();
         let recursive = self.plan.rules.values().any(|&body| {
-            reachable(self.pool, [body]).iter().any(|&expr| *self.pool.node(expr) == Node::Rule(self.plan.root))
+            reachable(self.pool, [body])
+                .iter()
+                .any(|&expr| *self.pool.node(expr) == Node::Rule(self.plan.root))
         });
         for (&rule, &body) in self.plan.rules.iter().rev() {
-            let name = if rule == self.plan.root && !recursive { "start".to_owned() } else { format!("r{rule}") };
+            let name =
+                if rule == self.plan.root && !recursive { "start".to_owned() } else { format!("r{rule}") };
             self.todo.push((name, body));
         }
         // The last one pushed is written first, so that a rule's helpers stand behind it.
@@ -294,7 +311,11 @@ fn explain(system: &System, outcome: &Outcome, whole: bool, terminals: &[(String
         splits: outcome
             .splits
             .iter()
-            .map(|&(goes_on, ends, byte)| SplitNote { regex: shown(pool, goes_on), over: shown(pool, ends), byte })
+            .map(|&(goes_on, ends, byte)| SplitNote {
+                regex: shown(pool, goes_on),
+                over: shown(pool, ends),
+                byte,
+            })
             .collect(),
         unproved: outcome.unproved,
     }

@@ -350,10 +350,9 @@ enum Read {
 fn expanded(item: &Item) -> usize {
     match item {
         Item::Literal(text) => text.chars().count(),
-        Item::Group(inner) => inner
-            .iter()
-            .flatten()
-            .fold(1, |sum: usize, item| sum.saturating_add(expanded(item))),
+        Item::Group(inner) => {
+            inner.iter().flatten().fold(1, |sum: usize, item| sum.saturating_add(expanded(item)))
+        }
         Item::Repeat(inner, Count { min, max }) => {
             let times = usize::try_from(max.unwrap_or(*min).max(1)).unwrap_or(usize::MAX);
             expanded(inner).saturating_mul(times)

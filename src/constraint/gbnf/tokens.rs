@@ -62,8 +62,7 @@ pub(super) fn may_meet(a: &TokenItem, b: &TokenItem) -> bool {
 /// The definitions of rules `t0`, `t1`, … for token items.
 pub(super) fn definitions(uses: &[TokenUse], names: &dyn TokenNames) -> Result<String, GbnfError> {
     let ids: Vec<u32> = uses.iter().map(|token| find(token, names)).collect::<Result<_, _>>()?;
-    let named: BTreeSet<u32> =
-        ids.iter().copied().filter(|&id| usable(names.role(id))).collect();
+    let named: BTreeSet<u32> = ids.iter().copied().filter(|&id| usable(names.role(id))).collect();
     let mut text = String::new();
     let rest = others(&named, names);
     for (number, (token, id)) in uses.iter().zip(&ids).enumerate() {
@@ -85,7 +84,8 @@ pub(super) fn definitions(uses: &[TokenUse], names: &dyn TokenNames) -> Result<S
 }
 
 fn find(token: &TokenUse, names: &dyn TokenNames) -> Result<u32, GbnfError> {
-    let error = |kind: fn(String) -> GbnfErrorKind| Err(GbnfError::new(token.place, kind(token.item.to_string())));
+    let error =
+        |kind: fn(String) -> GbnfErrorKind| Err(GbnfError::new(token.place, kind(token.item.to_string())));
     let id = match &token.item.name {
         TokenName::Id(id) => (*id < names.size()).then_some(*id),
         TokenName::Text(text) => names.id(text),
