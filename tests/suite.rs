@@ -1,3 +1,17 @@
 //! All integration tests, in one binary so that they link once.
 
+// Clippy takes only functions marked `#[test]` for tests, not what they call.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod chat;
+mod cli;
+mod constraint;
+mod engine;
+mod fixtures;
 mod gbnf;
+mod generate;
+mod hub;
+mod layers;
+mod run;
+mod sampler;
+mod vocab;

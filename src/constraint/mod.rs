@@ -1,3 +1,80 @@
-//! What a text must match: the input kinds.
+//! Constraints: the ways to say what a text must look like, and the vocabulary-free [`Grammar`] each becomes.
+//!
+//! | constraint | language |
+//! |---|---|
+//! | [`Constraint::JsonSchema`] | JSON texts the schema accepts, in one spelling of whitespace ([`Whitespace`]) |
+//! | [`Constraint::JsonObject`] | any JSON object |
+//! | [`Constraint::Regex`] | texts the expression matches as a whole (Rust syntax, Unicode, no look-around) |
+//! | [`Constraint::Choice`] | exactly one of the given texts |
+//! | [`Constraint::Lark`] | texts of a grammar in llguidance's dialect of Lark |
+//!
+//! This floor knows text only: no token ids, no vocabulary. What a constraint can't express is an error, never
+//! a looser grammar.
 
+mod choice;
+mod error;
 pub mod gbnf;
+mod grammar;
+mod json_schema;
+mod lark;
+mod regex;
+
+pub use error::ConstraintError;
+pub(crate) use error::one_line;
+pub use grammar::{Grammar, GrammarKey};
+pub use json_schema::{JsonSchema, SchemaOptions, Whitespace};
+
+use crate::limits::Limits;
+
+/// What a text must look like.
+///
+/// ```
+/// use maskwright::{Constraint, Limits};
+/// let grammar = Constraint::Regex(r"\d{4}-\d{2}-\d{2}".into()).to_grammar(&Limits::default())?;
+/// let error = Constraint::Regex(r"(\d".into()).to_grammar(&Limits::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "regex: 1:1: unclosed group");
+/// # Ok::<(), maskwright::constraint::ConstraintError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Constraint {
+    /// JSON that a schema accepts.
+    JsonSchema(JsonSchema),
+    /// Any JSON object.
+    JsonObject(SchemaOptions),
+    /// Text that a regular expression matches from its first byte to its last.
+    Regex(String),
+    /// One of the given texts.
+    Choice(Vec<String>),
+    /// Text of a Lark grammar, as llguidance reads it; the rule `start` is the whole.
+    Lark(String),
+}
+
+impl Constraint {
+    /// Checks the constraint as far as that needs no vocabulary, and makes it a grammar.
+    ///
+    /// # Errors
+    ///
+    /// [`ConstraintError`], with the place.
+    pub fn to_grammar(&self, limits: &Limits) -> Result<Grammar, ConstraintError> {
+        match self {
+            Self::JsonSchema(schema) => schema.to_grammar(limits),
+            Self::JsonObject(options) => JsonSchema::object(*options).to_grammar(limits),
+            Self::Regex(pattern) => regex::to_grammar(pattern, limits),
+            Self::Choice(choices) => choice::to_grammar(choices, limits),
+            Self::Lark(text) => lark::to_grammar(text, limits),
+        }
+    }
+
+    /// The kind, as flags, case files and messages spell it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::JsonSchema(_) => "json_schema",
+            Self::JsonObject(_) => "json_object",
+            Self::Regex(_) => "regex",
+            Self::Choice(_) => "choice",
+            Self::Lark(_) => "lark",
+        }
+    }
+}

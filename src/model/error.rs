@@ -41,6 +41,9 @@ pub enum ModelError {
         /// Ids end here.
         limit: usize,
     },
+    /// A session was used against its rules: no tokens to feed, a sequence that isn't there or is named twice.
+    #[error("the model's session was misused: {0}")]
+    Misuse(String),
     /// The device failed, or ran out of memory.
     #[error("the device failed: {0}")]
     Device(String),
@@ -55,7 +58,7 @@ impl ModelError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::NotFound { .. } => Fault::NotFound,
-            Self::Load { .. } | Self::Device(_) => Fault::Server,
+            Self::Load { .. } | Self::Device(_) | Self::Misuse(_) => Fault::Server,
             Self::Unsupported(_) => Fault::Unsupported,
             Self::ContextFull { .. } => Fault::Limit,
             Self::TokenOutOfRange { .. } => Fault::Client,

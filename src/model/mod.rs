@@ -3,7 +3,13 @@
 //! A [`Model`] is shared weights; a [`Session`] is the key-value state of any number of sequences, fed together;
 //! a [`Decoder`] is the view of one of them.
 
+#[cfg(feature = "candle")]
+pub mod candle;
+pub mod contract;
 mod error;
+pub mod hub;
+pub mod scripted;
+mod step;
 
 use std::sync::Arc;
 
@@ -66,7 +72,8 @@ pub trait Session: Send {
     /// place after the last, in the order of `work`.
     ///
     /// # Errors
-    /// [`ModelError::ContextFull`], before anything is changed; [`ModelError::TokenOutOfRange`] likewise.
+    /// [`ModelError::ContextFull`], before anything is changed; [`ModelError::TokenOutOfRange`] and
+    /// [`ModelError::Misuse`] (no tokens, an unknown sequence, one named twice) likewise.
     fn feed(&mut self, work: &[(SequenceId, &[TokenId])]) -> Result<Vec<Logits<'_>>, ModelError>;
     /// Number of tokens in a sequence.
     fn len(&self, sequence: SequenceId) -> usize;

@@ -30,17 +30,26 @@ pub enum VocabError {
         /// Where it was looked for.
         hint: String,
     },
-    /// The text can't be encoded.
+    /// The text can't be encoded: it has a character or byte that no token of the vocabulary stands for.
     #[error("text can't be encoded: {0}")]
     Encode(String),
 }
 
 impl VocabError {
-    /// Whose fault it is: the files', which are the server's own.
+    pub(super) fn malformed(at: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Malformed { at: at.into(), reason: reason.into() }
+    }
+
+    pub(super) fn unsupported(at: &str, given: impl Into<String>, hint: &str) -> Self {
+        Self::Unsupported { at: at.to_owned(), given: given.into(), hint: hint.to_owned() }
+    }
+
+    /// Whose fault it is: the files', which are the server's own, or the text's.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Malformed { .. } | Self::NoStopToken { .. } | Self::Encode(_) => Fault::Server,
+            Self::Malformed { .. } | Self::NoStopToken { .. } => Fault::Server,
+            Self::Encode(_) => Fault::Client,
             Self::Unsupported { .. } => Fault::Unsupported,
         }
     }

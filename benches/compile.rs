@@ -1,0 +1,26 @@
+//! From a constraint to a ready matcher: compiled anew, and from the cache.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use maskwright::Limits;
+
+mod support;
+
+fn compile(criterion: &mut Criterion) {
+    let Some(cached) = support::compiler("llama3_1", Limits::default()) else { return };
+    let anew = support::compiler("llama3_1", Limits { cache_bytes: 0, ..Limits::default() }).unwrap();
+    let mut group = criterion.benchmark_group("compile/llama3_1");
+    for case in support::cases() {
+        for (label, compiler) in [("anew", &anew), ("cached", &cached)] {
+            group.bench_function(format!("{label}/{}", case.name), |bencher| {
+                bencher.iter(|| {
+                    let grammar = case.constraint.to_grammar(compiler.limits()).unwrap();
+                    compiler.compile(&grammar).unwrap().matcher()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = compile }
+criterion_main!(benches);

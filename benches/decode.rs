@@ -1,0 +1,75 @@
+//! Decoding speed on a real model in one process: free, constrained, and constrained with forced tokens.
+//!
+//! Not a criterion bench: what matters is the ratio of ways, so the ways take turns, and the medians are printed
+//! as a table. `cargo bench --bench decode -- [ROUNDS] [THREADS]`.
+
+use std::sync::Arc;
+
+use maskwright::{
+    Constraint, Limits, SamplingConfig,
+    backend::{Input, Local, Reply, Request},
+    chat::Message,
+    constraint::JsonSchema,
+    model::candle::{CandleModel, LoadOptions},
+};
+
+mod support;
+
+/// Tokens of a free reply, about as many as the constrained ones have.
+const FREE_TOKENS: usize = 40;
+
+fn main() {
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let rounds = numbers.first().copied().unwrap_or(15);
+    let threads = numbers.get(1).copied().unwrap_or(1);
+    let Some(path) = support::fixture("models/SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
+    let options = LoadOptions { threads: std::num::NonZeroUsize::new(threads), ..LoadOptions::default() };
+    let local = Local::new(Arc::new(CandleModel::load(&path, &options).unwrap()), Limits::default()).unwrap();
+
+    let base = Request {
+        sampling: SamplingConfig { logprobs: false, ..SamplingConfig::greedy() },
+        max_tokens: Some(FREE_TOKENS),
+        ..Request::new(Input::Chat(vec![Message::user("Write a long story about Ada Lovelace.")]))
+    };
+    let constraint = Some(Constraint::JsonSchema(JsonSchema::from(support::four_fields())));
+    let ways = [
+        ("free", base.clone()),
+        ("constrained", Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() }),
+        ("constrained, forced tokens", Request { constraint, max_tokens: None, ..base }),
+    ];
+    let mut speeds = vec![Vec::new(); ways.len()];
+    let mut last: Vec<Option<Reply>> = vec![None; ways.len()];
+    for round in 0..=rounds {
+        for (index, (_, request)) in ways.iter().enumerate() {
+            let reply = local.reply(request).unwrap();
+            // The first round warms caches.
+            if round > 0 {
+                speeds[index].push(reply.finish.timings.tokens_per_second(&reply.finish.usage).unwrap());
+            }
+            last[index] = Some(reply);
+        }
+    }
+    println!("SmolLM2-135M-Instruct, {threads} thread(s), {rounds} rounds, medians");
+    println!("| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let medians: Vec<f64> = speeds.into_iter().map(median).collect();
+    for ((way, _), (speed, reply)) in ways.iter().zip(medians.iter().zip(last)) {
+        let finish = reply.unwrap().finish;
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        println!(
+            "| {way} | {speed:.1} | {:.2} | {} | {} | {} | {:.2} | {:.2} | {:.1} |",
+            speed / medians[0],
+            finish.usage.completion_tokens,
+            finish.usage.forward_passes,
+            finish.usage.forced_tokens,
+            ms(finish.timings.grammar),
+            ms(finish.timings.sample),
+            ms(finish.timings.decode),
+        );
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

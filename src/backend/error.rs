@@ -1,0 +1,62 @@
+//! Why a backend refuses a request or fails at it.
+
+use crate::{
+    chat::TemplateError, constraint::ConstraintError, engine::CompileError, fault::Fault, generate::GenerateError,
+    model::ModelError, sample::SampleError, vocab::VocabError,
+};
+
+/// A request refused before its first event, or one that failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The prompt is larger than [`Limits`](crate::Limits) allow.
+    #[error("bytes of the prompt: {given} exceeds the limit of {limit}")]
+    PromptTooLarge {
+        /// Its size.
+        given: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The constraint can't be honoured.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
+    /// The constraint can't be compiled for this model.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The conversation can't be rendered.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A sampling parameter is out of range.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// The model failed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The prompt can't be encoded.
+    #[error(transparent)]
+    Vocab(#[from] VocabError),
+    /// The reply failed.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The events stopped without an end; a bug of ours.
+    #[error("the reply broke off")]
+    BrokenOff,
+}
+
+impl BackendError {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::PromptTooLarge { .. } => Fault::Limit,
+            Self::Constraint(error) => error.fault(),
+            Self::Compile(error) => error.fault(),
+            Self::Template(error) => error.fault(),
+            Self::Sample(error) => error.fault(),
+            Self::Model(error) => error.fault(),
+            Self::Vocab(error) => error.fault(),
+            Self::Generate(error) => error.fault(),
+            Self::BrokenOff => Fault::Server,
+        }
+    }
+}

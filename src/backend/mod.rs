@@ -1,0 +1,14 @@
+//! Backends: a [`Request`] in, a stream of [`Event`]s out.
+//!
+//! A backend honours the request's constraint or refuses the request before the first event. The reply that isn't
+//! streamed is a fold of the events, so that there is one path only.
+
+mod error;
+mod event;
+mod local;
+mod request;
+
+pub use error::BackendError;
+pub use event::{Event, Reply};
+pub use local::{Events, Local};
+pub use request::{Input, Request};

@@ -1,0 +1,30 @@
+//! Conversations: messages, and the text that a model's chat template makes of them.
+//!
+//! Floor 4: it knows text and the names of special tokens, never token ids and never a grammar engine.
+//!
+//! ```
+//! use maskwright::chat::{ChatTemplate, Message, RenderOptions};
+//!
+//! let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}";
+//! let template = ChatTemplate::new(source, None, None)?.with_specials(&["<|end|>".to_owned()]);
+//! let rendered = template.render(&[Message::user("hi <|end|>")], &RenderOptions::default())?;
+//! // What the user wrote can't be read as the special token: a guard character stands inside it.
+//! let guard = rendered.guard.expect("something was guarded");
+//! assert_eq!(rendered.text, format!("<|user|>hi <{guard}|end|><|end|>"));
+//! assert_eq!(rendered.plain(), "<|user|>hi <|end|><|end|>");
+//! # Ok::<(), maskwright::chat::TemplateError>(())
+//! ```
+
+mod date;
+mod error;
+mod guard;
+mod message;
+mod python;
+mod tags;
+mod template;
+mod text;
+
+pub use error::TemplateError;
+pub use message::{Message, Role};
+pub use template::{ChatTemplate, RenderOptions, Rendered};
+pub use text::plain_prompt;

@@ -1,0 +1,219 @@
+//! Flags and their meaning.
+
+use std::{
+    io::{IsTerminal, Read},
+    path::PathBuf,
+};
+
+use clap::{Args, Parser, Subcommand};
+
+use super::failure::Failure;
+use crate::{
+    Limits,
+    constraint::{Constraint, JsonSchema, SchemaOptions, Whitespace},
+    sample::SamplingConfig,
+};
+
+/// Make a language model's output match a grammar, always.
+#[derive(Debug, Parser)]
+#[command(name = "maskwright", version)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Reply to a prompt, under a constraint if one is given.
+    Run(Box<RunArgs>),
+    /// Run case files: texts that a schema or grammar must accept or reject.
+    Test(TestArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// A model and a prompt, or a prompt alone. A model is the path of a .gguf file, `hf:owner/repo[:file]`, or a
+    /// name of the catalogue (default: smollm2). Without a prompt, it is read from a piped stdin.
+    #[arg(value_name = "[MODEL] PROMPT", num_args = 0..=2)]
+    pub(super) words: Vec<String>,
+    #[command(flatten)]
+    pub(super) constraint: ConstraintArgs,
+    #[command(flatten)]
+    pub(super) sampling: SamplingArgs,
+    /// Longest reply, in tokens.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub(super) max_tokens: usize,
+    /// Text that ends the reply and isn't part of it; may be repeated. Not with a constraint.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) stop: Vec<String>,
+    /// System message.
+    #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
+    pub(super) system: Option<String>,
+    /// Give the prompt to the model as it is, without its chat template.
+    #[arg(long)]
+    pub(super) raw: bool,
+    /// Print one JSON object instead of the text.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Let the model choose even the tokens that the grammar forces; to compare speed.
+    #[arg(long)]
+    pub(super) no_jump: bool,
+    /// Use only what is in the cache.
+    #[arg(long)]
+    pub(super) offline: bool,
+    /// Threads; 0 is as many as pay.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+    /// Where to run: auto, cpu, cuda, cuda:N or metal.
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub(super) device: Device,
+}
+
+/// Where to run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Device {
+    Auto,
+    Cpu,
+    Cuda(usize),
+    Metal,
+}
+
+impl std::str::FromStr for Device {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().map_err(|_| format!("{text:?} isn't the number of a GPU"));
+        match name {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "metal" => Ok(Self::Metal),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => match name.strip_prefix("cuda:") {
+                Some(text) => Ok(Self::Cuda(number(text)?)),
+                None => Err(format!("{name:?} is not one of auto, cpu, cuda, cuda:N, metal")),
+            },
+        }
+    }
+}
+
+/// At most one of these says what the reply must look like.
+#[derive(Debug, Args)]
+pub(super) struct ConstraintArgs {
+    /// JSON Schema: a file, or the schema itself when it starts with `{`.
+    #[arg(long, value_name = "FILE|JSON", group = "constraint")]
+    json_schema: Option<String>,
+    /// Any JSON object.
+    #[arg(long, group = "constraint")]
+    json_object: bool,
+    /// Regular expression for the whole reply (Rust syntax, no look-around).
+    #[arg(long, value_name = "REGEX", group = "constraint")]
+    regex: Option<String>,
+    /// One of the texts given this way; repeat it.
+    #[arg(long, value_name = "TEXT", group = "constraint")]
+    choice: Vec<String>,
+    /// Lark grammar, a file.
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    lark: Option<PathBuf>,
+    /// White space between the tokens of JSON: compact, spaced or flexible.
+    #[arg(long, value_name = "KIND", default_value = "compact")]
+    pub(super) whitespace: Whitespace,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SamplingArgs {
+    /// 0 takes the likeliest token always.
+    #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
+    temperature: f32,
+    /// Only the likeliest tokens that together have this probability.
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
+    top_p: f32,
+    /// Only the K likeliest tokens.
+    #[arg(long, value_name = "K")]
+    top_k: Option<u32>,
+    /// Only tokens at least this likely, relative to the likeliest.
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true)]
+    min_p: f32,
+    /// Makes the reply repeatable.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TestArgs {
+    /// Case files (.json, .jsonl) or folders of them.
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Tokenizer to test with, a tokenizer.json or a .gguf; default: every byte is a token.
+    #[arg(long, value_name = "FILE")]
+    pub(super) tokenizer: Option<PathBuf>,
+    /// White space between the tokens of JSON: compact, spaced or flexible.
+    #[arg(long, value_name = "KIND", default_value = "compact")]
+    pub(super) whitespace: Whitespace,
+    /// Print passing cases, too.
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+}
+
+impl ConstraintArgs {
+    /// The constraint asked for, if any.
+    pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
+        let options = SchemaOptions { whitespace: self.whitespace };
+        Ok(if let Some(schema) = &self.json_schema {
+            let text = if schema.trim_start().starts_with('{') {
+                schema.clone()
+            } else {
+                read_text("--json-schema", schema.as_ref(), limits.schema_bytes)?
+            };
+            let schema = JsonSchema::parse(&text, limits).map_err(Failure::usage)?;
+            Some(Constraint::JsonSchema(schema.with_options(options)))
+        } else if self.json_object {
+            Some(Constraint::JsonObject(options))
+        } else if let Some(pattern) = &self.regex {
+            Some(Constraint::Regex(pattern.clone()))
+        } else if let Some(path) = &self.lark {
+            Some(Constraint::Lark(read_text("--lark", path, limits.grammar_bytes)?))
+        } else if !self.choice.is_empty() {
+            Some(Constraint::Choice(self.choice.clone()))
+        } else {
+            None
+        })
+    }
+}
+
+impl SamplingArgs {
+    pub(super) fn config(&self) -> SamplingConfig {
+        SamplingConfig {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k,
+            min_p: self.min_p,
+            seed: self.seed,
+            ..SamplingConfig::default()
+        }
+    }
+}
+
+/// A text file of at most `limit` bytes; one more is read to tell, and no more than that.
+fn read_text(flag: &str, path: &std::path::Path, limit: usize) -> Result<String, Failure> {
+    let fail = |reason: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {}: {reason}", path.display()));
+    let file = std::fs::File::open(path).map_err(|error| fail(&error))?;
+    let mut text = String::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(most).read_to_string(&mut text).map_err(|error| fail(&error))?;
+    if text.len() > limit {
+        return Err(fail(&format!("larger than the limit of {limit} bytes")));
+    }
+    Ok(text)
+}
+
+/// The prompt piped into the command, if any.
+pub(super) fn piped_prompt(limit: usize) -> Result<Option<String>, Failure> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    stdin.take(most).read_to_string(&mut text).map_err(|error| Failure::usage(format!("stdin: {error}")))?;
+    Ok(Some(text))
+}

@@ -1,0 +1,34 @@
+//! The `maskwright` command.
+//!
+//! | file | part |
+//! |---|---|
+//! | `args.rs` | flags and their meaning |
+//! | `run.rs` | `maskwright run`: one reply |
+//! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
+//! | `failure.rs` | errors as one line and an exit code |
+//!
+//! Exit codes: 0 done, 1 failure while running, 2 bad usage or constraint, 3 the model can't be loaded, 4 cut off
+//! by the token limit before the grammar could end, 130 interrupted.
+
+mod args;
+mod cases;
+mod failure;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // clap prints usage errors itself and exits with 2.
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Test(args) => test::test(&args),
+    };
+    result.unwrap_or_else(|failure| failure.report())
+}

@@ -1,0 +1,163 @@
+//! `maskwright run`: one reply.
+
+use std::{io::Write, process::ExitCode, sync::Arc};
+
+use serde_json::json;
+
+use super::{
+    args::{RunArgs, piped_prompt},
+    failure::Failure,
+};
+use crate::{
+    Limits,
+    backend::{BackendError, Event, Input, Local, Reply, Request},
+    chat::{Message, Role},
+    config::Config,
+    generate::{Finish, FinishReason},
+    model::{
+        Model, ModelError,
+        hub::{DEFAULT_MODEL, FetchOptions, ModelName, fetch},
+    },
+};
+
+pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let limits = Limits::default();
+    let (name, prompt) = name_and_prompt(&args.words, &limits)?;
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty"));
+    }
+    let request = request(args, prompt, &limits)?;
+    // What can be refused without a model is refused before one is fetched.
+    if let Some(constraint) = &request.constraint {
+        constraint.to_grammar(&limits).map_err(BackendError::from)?;
+        if !request.stop.is_empty() {
+            return Err(BackendError::from(crate::generate::GenerateError::StopUnderConstraint).into());
+        }
+    }
+    crate::sample::Sampler::new(request.sampling.clone(), &limits).map_err(BackendError::from)?;
+
+    let model = load(&name, args).map_err(Failure::model)?;
+    let local = Local::new(model, limits)?;
+    let events = local.generate(&request)?;
+    let interrupter = events.interrupter();
+    // A second handler can't be set in one process; there is one command per process.
+    let _ = ctrlc::set_handler(move || interrupter.interrupt());
+
+    let finish = if args.json { print_json(events)? } else { print_text(events)? };
+    if finish.reason == FinishReason::Length && finish.satisfied == Some(false) {
+        let limit = args.max_tokens;
+        let code = ExitCode::from(Failure::TRUNCATED);
+        writeln!(std::io::stderr(), "error: cut off after {limit} tokens or by the model's context, before the grammar could end")?;
+        return Ok(code);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn request(args: &RunArgs, prompt: String, limits: &Limits) -> Result<Request, Failure> {
+    let input = if args.raw {
+        Input::Prompt(prompt)
+    } else {
+        let system = args.system.iter().map(|text| Message::new(Role::System, text.as_str()));
+        Input::Chat(system.chain([Message::new(Role::User, prompt)]).collect())
+    };
+    Ok(Request {
+        constraint: args.constraint.constraint(limits)?,
+        sampling: args.sampling.config(),
+        stop: args.stop.clone(),
+        max_tokens: Some(args.max_tokens),
+        jump: !args.no_jump,
+        ..Request::new(input)
+    })
+}
+
+/// Two words are a model and a prompt. One is a prompt, unless it names a model and a prompt is piped in.
+fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, String), Failure> {
+    let parse = |name: &str| ModelName::parse(name).map_err(Failure::model);
+    let piped = || piped_prompt(limits.prompt_bytes);
+    match words {
+        [name, prompt] => Ok((parse(name)?, prompt.clone())),
+        [word] => {
+            if let Ok(name) = ModelName::parse(word)
+                && let Some(prompt) = piped()?
+                && !prompt.trim().is_empty()
+            {
+                return Ok((name, prompt));
+            }
+            Ok((parse(DEFAULT_MODEL)?, word.clone()))
+        }
+        _ => match piped()? {
+            Some(prompt) => Ok((parse(DEFAULT_MODEL)?, prompt)),
+            None => Err(Failure::usage("no prompt: give one as an argument or pipe one in")),
+        },
+    }
+}
+
+#[cfg(feature = "candle")]
+fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+    use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
+    use super::args::Device;
+    use std::num::NonZeroUsize;
+
+    let config = Config::from_env();
+    let options = FetchOptions { offline: args.offline || config.offline, ..config.fetch_options(true) };
+    let path = fetch(name, &options)?;
+    let device = match args.device {
+        Device::Auto => DeviceChoice::Auto,
+        Device::Cpu => DeviceChoice::Cpu,
+        Device::Cuda(number) => DeviceChoice::Cuda(number),
+        Device::Metal => DeviceChoice::Metal,
+    };
+    let options = LoadOptions { device, threads: NonZeroUsize::new(args.threads), ..LoadOptions::default() };
+    Ok(Arc::new(CandleModel::load(&path, &options)?))
+}
+
+#[cfg(not(feature = "candle"))]
+fn load(_name: &ModelName, _args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+    Err(ModelError::Unsupported("running a .gguf needs the feature `candle`".into()))
+}
+
+fn print_text(events: impl Iterator<Item = Result<Event, BackendError>>) -> Result<Finish, Failure> {
+    let mut out = std::io::stdout().lock();
+    for event in events {
+        match event? {
+            Event::Text(text) => {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            Event::Finished(finish) => {
+                writeln!(out)?;
+                return Ok(finish);
+            }
+            _ => {}
+        }
+    }
+    Err(BackendError::BrokenOff.into())
+}
+
+fn print_json(events: impl Iterator<Item = Result<Event, BackendError>>) -> Result<Finish, Failure> {
+    let Reply { text, finish, .. } = Reply::collect(events, BackendError::BrokenOff)?;
+    let Finish { usage, timings, .. } = &finish;
+    let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    let object = json!({
+        "text": text,
+        "finish_reason": finish.reason.as_str(),
+        "stop_string": finish.stop_string,
+        "constraint_satisfied": finish.satisfied,
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        },
+        "timings": {
+            "prefill_ms": millis(timings.prefill),
+            "decode_ms": millis(timings.decode),
+            "grammar_ms": millis(timings.grammar),
+            "sample_ms": millis(timings.sample),
+            "tokens_per_second": timings.tokens_per_second(usage).map(|speed| (speed * 10.0).round() / 10.0),
+        },
+        "forced_tokens": usage.forced_tokens,
+        "forward_passes": usage.forward_passes,
+    });
+    writeln!(std::io::stdout().lock(), "{object}")?;
+    Ok(finish)
+}

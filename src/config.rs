@@ -1,0 +1,167 @@
+//! What the environment says. The only file that reads it; everything below is given values.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use crate::model::hub::FetchOptions;
+
+/// Settings of a user's machine.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// Folder of the cache: `MASKWRIGHT_CACHE`, else `maskwright` in the platform's folder of caches. Absent where
+    /// neither is known, which happens without a home folder.
+    pub cache: Option<PathBuf>,
+    /// Whether the network is left alone: `MASKWRIGHT_OFFLINE`, else `HF_HUB_OFFLINE`. Default false.
+    pub offline: bool,
+    /// Address of the Hugging Face hub: `HF_ENDPOINT`. Default: its own.
+    pub hub_endpoint: Option<String>,
+    /// Token for the hub: `HF_TOKEN`. Never printed.
+    pub hub_token: Option<String>,
+}
+
+/// Whose conventions hold for the folder of caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Platform {
+    Linux,
+    Mac,
+    Windows,
+}
+
+impl Platform {
+    fn current() -> Self {
+        if cfg!(windows) {
+            Self::Windows
+        } else if cfg!(target_vendor = "apple") {
+            Self::Mac
+        } else {
+            Self::Linux
+        }
+    }
+}
+
+impl Config {
+    /// Reads the environment of this process. Variables that are empty count as absent.
+    ///
+    /// ```
+    /// let config = maskwright::Config::from_env();
+    /// let options = config.fetch_options(true);
+    /// assert_eq!(options.offline, config.offline);
+    /// ```
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::read(|name| env::var_os(name), Platform::current())
+    }
+
+    /// How models are fetched, with or without a progress bar.
+    #[must_use]
+    pub fn fetch_options(&self, progress: bool) -> FetchOptions {
+        FetchOptions {
+            cache: self.cache.clone(),
+            offline: self.offline,
+            progress,
+            hub_endpoint: self.hub_endpoint.clone(),
+            hub_token: self.hub_token.clone(),
+        }
+    }
+
+    fn read(variable: impl Fn(&str) -> Option<OsString>, platform: Platform) -> Self {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let switch = |name: &str| text(name).map(|value| is_on(&value));
+        let folder = |name: &str| variable(name).map(PathBuf::from);
+        let home = || folder("HOME");
+        let caches = match platform {
+            // The XDG Base Directory Specification ignores relative paths here.
+            Platform::Linux => folder("XDG_CACHE_HOME")
+                .filter(|path| path.is_absolute())
+                .or_else(|| home().map(|home| home.join(".cache"))),
+            Platform::Mac => home().map(|home| home.join("Library").join("Caches")),
+            Platform::Windows => folder("LOCALAPPDATA"),
+        };
+        Self {
+            cache: folder("MASKWRIGHT_CACHE").or_else(|| caches.map(|caches| caches.join("maskwright"))),
+            offline: switch("MASKWRIGHT_OFFLINE").or_else(|| switch("HF_HUB_OFFLINE")).unwrap_or(false),
+            hub_endpoint: text("HF_ENDPOINT"),
+            hub_token: text("HF_TOKEN")
+                .map(|token| token.trim().to_owned())
+                .filter(|token| !token.is_empty()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("cache", &self.cache)
+            .field("offline", &self.offline)
+            .field("hub_endpoint", &self.hub_endpoint)
+            .field("hub_token", &self.hub_token.as_ref().map(|_| "…"))
+            .finish()
+    }
+}
+
+/// Whatever doesn't clearly say "off" says "on": a misspelt wish for no network is still one.
+fn is_on(value: &str) -> bool {
+    !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(platform: Platform, variables: &[(&str, &str)]) -> Config {
+        Config::read(
+            |name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()),
+            platform,
+        )
+    }
+
+    #[test]
+    fn the_cache_is_where_the_platform_keeps_caches() {
+        use Platform::{Linux, Mac, Windows};
+        let home = ("HOME", "/home/ada");
+        let cases: &[(Platform, &[(&str, &str)], Option<&str>)] = &[
+            (Linux, &[home], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[home, ("XDG_CACHE_HOME", "/var/x")], Some("/var/x/maskwright")),
+            (Linux, &[home, ("XDG_CACHE_HOME", "x")], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[home, ("XDG_CACHE_HOME", "")], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[home, ("MASKWRIGHT_CACHE", "/m")], Some("/m")),
+            (Linux, &[("HOME", "")], None),
+            (Linux, &[], None),
+            (Linux, &[("MASKWRIGHT_CACHE", "m")], Some("m")),
+            (Mac, &[home, ("XDG_CACHE_HOME", "/var/x")], Some("/home/ada/Library/Caches/maskwright")),
+            (Mac, &[], None),
+            (Windows, &[home, ("LOCALAPPDATA", "/l")], Some("/l/maskwright")),
+            (Windows, &[home], None),
+        ];
+        for (platform, variables, cache) in cases {
+            let found = config(*platform, variables).cache;
+            assert_eq!(found, cache.map(PathBuf::from), "{platform:?} {variables:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_switch_is_stronger_than_the_hubs() {
+        let cases: &[(&[(&str, &str)], bool)] = &[
+            (&[], false),
+            (&[("MASKWRIGHT_OFFLINE", "1")], true),
+            (&[("HF_HUB_OFFLINE", "TRUE")], true),
+            (&[("HF_HUB_OFFLINE", "1"), ("MASKWRIGHT_OFFLINE", "off")], false),
+            (&[("HF_HUB_OFFLINE", "1"), ("MASKWRIGHT_OFFLINE", "")], true),
+            (&[("MASKWRIGHT_OFFLINE", "ture")], true),
+            (&[("HF_HUB_OFFLINE", "0")], false),
+        ];
+        for (variables, offline) in cases {
+            assert_eq!(config(Platform::Linux, variables).offline, *offline, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_taken_but_never_printed() {
+        let config =
+            config(Platform::Linux, &[("HF_TOKEN", " hf_secret\n"), ("HF_ENDPOINT", "http://mirror")]);
+        assert_eq!(config.hub_token.as_deref(), Some("hf_secret"));
+        assert_eq!(config.hub_endpoint.as_deref(), Some("http://mirror"));
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,83 @@
+//! A grammar without a vocabulary: what every constraint becomes, and the unit of caching.
+
+use std::sync::Arc;
+
+use llguidance::api::TopLevelGrammar;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{ConstraintError, json_schema, lark, regex};
+
+/// A constraint in the engine's terms, ready to compile against any vocabulary.
+#[derive(Debug, Clone)]
+pub struct Grammar {
+    top: TopLevelGrammar,
+    origin: Origin,
+    key: GrammarKey,
+}
+
+/// Equal for grammars of the same text and options: SHA-256 over them, in their own order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GrammarKey([u8; 32]);
+
+/// What the grammar was made from, to name the place of an error.
+#[derive(Debug, Clone)]
+pub(super) enum Origin {
+    Schema(Arc<Value>),
+    Regex(String),
+    Choice,
+    Lark,
+}
+
+impl Grammar {
+    pub(super) fn new(top: TopLevelGrammar, origin: Origin) -> Self {
+        let mut hash = Sha256::new();
+        for part in &top.grammars {
+            for text in [&part.name, &part.lark_grammar, &part.json_schema.as_ref().map(Value::to_string)] {
+                hash.update([u8::from(text.is_some())]);
+                if let Some(text) = text {
+                    hash.update(text.len().to_le_bytes());
+                    hash.update(text.as_bytes());
+                }
+            }
+        }
+        let key = GrammarKey(hash.finalize().into());
+        Self { top, origin, key }
+    }
+
+    /// Identifies the grammar in a cache.
+    #[must_use]
+    pub fn key(&self) -> GrammarKey {
+        self.key
+    }
+
+    pub(crate) fn top(&self) -> &TopLevelGrammar {
+        &self.top
+    }
+
+    /// The error to report when the engine refused this grammar with `message`.
+    ///
+    /// `compiles` tries another grammar; it finds out which part of a schema is at fault.
+    pub(crate) fn refusal(
+        &self,
+        message: &str,
+        compiles: &mut dyn FnMut(TopLevelGrammar) -> Result<(), String>,
+    ) -> ConstraintError {
+        match &self.origin {
+            Origin::Schema(schema) => json_schema::locate(schema, message, compiles),
+            Origin::Regex(pattern) => regex::refusal(pattern, message),
+            Origin::Choice => {
+                ConstraintError::Grammar { kind: "choice", position: None, reason: super::one_line(message) }
+            }
+            Origin::Lark => lark::refusal(message),
+        }
+    }
+}
+
+impl GrammarKey {
+    /// The digest in hexadecimal.
+    #[must_use]
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,28 @@
+//! The token-mask engine: grammars compiled against a vocabulary, and which tokens may come next.
+//!
+//! A [`Compiler`] is made once per vocabulary and shared; it turns a [`Grammar`](crate::constraint::Grammar)
+//! into a [`CompiledConstraint`], shared too; each sequence takes a [`Matcher`] from that.
+//!
+//! ```
+//! use maskwright::{Compiler, Constraint, Limits, Vocabulary};
+//! let limits = Limits::default();
+//! let compiler = Compiler::new(Vocabulary::single_bytes(), limits.clone())?;
+//! let compiled = compiler.compile(&Constraint::Choice(vec!["yes".into(), "no".into()]).to_grammar(&limits)?)?;
+//! let mut matcher = compiled.matcher();
+//! assert_eq!(matcher.mask()?.iter().collect::<Vec<_>>(), [u32::from(b'n'), u32::from(b'y')]);
+//! matcher.commit(&[u32::from(b'n')])?;
+//! assert_eq!(matcher.forced()?, [u32::from(b'o')]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cache;
+mod compiled;
+mod compiler;
+mod error;
+mod matcher;
+mod parser;
+
+pub use compiled::CompiledConstraint;
+pub use compiler::Compiler;
+pub use error::{CompileError, MatchError};
+pub use matcher::{Canceller, Matcher};

@@ -1,0 +1,357 @@
+//! Weight matrices for the processor, repacked so that eight rows are multiplied at once.
+//!
+//! Weights keep the precision of their file. Q4_0, Q4_1 and Q4_K all say `scale * q + min` for 32 numbers at a time,
+//! and become [`NibbleTile`]s; Q8_0 becomes [`ByteTile`]s; floats stay floats. The other kinds are quantised anew to
+//! eight bits, whose error (1/254 of the largest of 32 numbers) is far below their own.
+
+use candle_core::{
+    Device,
+    quantized::{GgmlDType, QTensor},
+};
+use half::f16;
+
+use super::{
+    device::device_error,
+    kernel::{self, BLOCK, ByteTile, FloatTile, GROUP, NibbleTile, Quantised, Simd},
+    threads::Threads,
+};
+use crate::model::ModelError;
+
+/// Rows of numbers, all of one width.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) width: usize,
+    pub(super) data: Vec<f32>,
+}
+
+impl Rows {
+    pub(super) fn count(&self) -> usize {
+        self.data.len() / self.width
+    }
+
+    pub(super) fn row(&self, index: usize) -> &[f32] {
+        &self.data[index * self.width..][..self.width]
+    }
+}
+
+/// Weight matrices of the same width below each other.
+#[derive(Debug)]
+pub(super) struct Matrix {
+    columns: usize,
+    rows: usize,
+    parts: Vec<Part>,
+    bias: Option<Vec<f32>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    rows: usize,
+    tiles: Tiles,
+}
+
+/// Groups of rows after each other; a group is as many tiles as its rows need. Rows that fill up the last group are 0.
+#[derive(Debug)]
+enum Tiles {
+    Nibbles(Vec<NibbleTile>),
+    Bytes(Vec<ByteTile>),
+    Floats(Vec<FloatTile>),
+}
+
+impl Matrix {
+    /// Repacks matrices, which must have the same number of columns.
+    pub(super) fn pack(parts: &[QTensor], bias: Option<Vec<f32>>) -> Result<Self, ModelError> {
+        let parts = parts.iter().map(Part::pack).collect::<Result<Vec<_>, _>>()?;
+        let columns = parts.first().map_or(0, |(columns, _)| *columns);
+        assert!(parts.iter().all(|(given, _)| *given == columns), "stacked matrices have one width");
+        let parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
+        Ok(Self { columns, rows: parts.iter().map(|part| part.rows).sum(), parts, bias })
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Row `index`, as floats.
+    pub(super) fn row(&self, index: usize, out: &mut [f32]) {
+        let mut index = index;
+        for part in &self.parts {
+            if index < part.rows {
+                return part.row(index, self.columns, out);
+            }
+            index -= part.rows;
+        }
+        unreachable!("callers check ids against the number of rows");
+    }
+
+    /// Every row of `input` times every row of the matrix.
+    pub(super) fn multiply(&self, simd: Simd, threads: &Threads, input: &Rows) -> Rows {
+        let count = input.count();
+        let quantised = self.parts.iter().any(|part| !matches!(part.tiles, Tiles::Floats(_)));
+        let blocks = if quantised { quantise(simd, threads, input) } else { Vec::new() };
+
+        let groups: usize = self.parts.iter().map(Part::groups).sum();
+        // By groups of weight rows first, so that each task writes a stretch of its own.
+        let mut grouped = vec![[0.0_f32; GROUP]; groups * count];
+        let per_task = threads.share(groups);
+        threads.for_chunks(&mut grouped, per_task * count, |task, out| {
+            for (i, out) in out.chunks_exact_mut(count).enumerate() {
+                let mut group = task * per_task + i;
+                for part in &self.parts {
+                    if group < part.groups() {
+                        part.multiply(simd, group, self.columns, input, &blocks, out);
+                        break;
+                    }
+                    group -= part.groups();
+                }
+            }
+        });
+
+        let mut out = Rows { width: self.rows, data: self.by_row(threads, grouped, count) };
+        if let Some(bias) = &self.bias {
+            for row in out.data.chunks_exact_mut(self.rows) {
+                for (x, b) in row.iter_mut().zip(bias) {
+                    *x += b;
+                }
+            }
+        }
+        out
+    }
+
+    fn by_row(&self, threads: &Threads, grouped: Vec<[f32; GROUP]>, count: usize) -> Vec<f32> {
+        if count == 1 && self.parts.iter().all(|part| part.rows.is_multiple_of(GROUP)) {
+            return grouped.into_flattened();
+        }
+        let mut out = vec![0.0; count * self.rows];
+        threads.for_chunks(&mut out, self.rows, |row, out| {
+            let (mut group, mut rest) = (0, out);
+            for part in &self.parts {
+                let (mine, others) = rest.split_at_mut(part.rows);
+                for (i, to) in mine.chunks_mut(GROUP).enumerate() {
+                    to.copy_from_slice(&grouped[(group + i) * count + row][..to.len()]);
+                }
+                group += part.groups();
+                rest = others;
+            }
+        });
+        out
+    }
+}
+
+fn quantise(simd: Simd, threads: &Threads, input: &Rows) -> Vec<Quantised> {
+    let per_row = input.width / BLOCK;
+    let mut blocks = vec![Quantised::default(); input.count() * per_row];
+    threads.for_chunks(&mut blocks, per_row, |row, blocks| kernel::quantise(simd, input.row(row), blocks));
+    blocks
+}
+
+impl Part {
+    /// Repacks one matrix; its number of columns beside it.
+    fn pack(tensor: &QTensor) -> Result<(usize, Self), ModelError> {
+        let (rows, columns) = tensor.shape().dims2().map_err(device_error)?;
+        let tiles = match tensor.dtype() {
+            GgmlDType::Q4_0 => {
+                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_0))
+            }
+            GgmlDType::Q4_1 => {
+                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_1))
+            }
+            GgmlDType::Q4K => {
+                Tiles::Nibbles(nibbles_of_k(&tensor.data().map_err(device_error)?, rows, columns))
+            }
+            GgmlDType::Q8_0 => Tiles::Bytes(bytes(&tensor.data().map_err(device_error)?, rows, columns)),
+            kind => {
+                let values = tensor
+                    .dequantize(&Device::Cpu)
+                    .and_then(|values| values.flatten_all()?.to_vec1::<f32>())
+                    .map_err(device_error)?;
+                match kind {
+                    GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => {
+                        Tiles::Floats(floats(&values, columns))
+                    }
+                    _ => Tiles::Bytes(bytes_of_floats(&values, columns)),
+                }
+            }
+        };
+        Ok((columns, Self { rows, tiles }))
+    }
+
+    fn groups(&self) -> usize {
+        self.rows.div_ceil(GROUP)
+    }
+
+    fn multiply(
+        &self,
+        simd: Simd,
+        group: usize,
+        columns: usize,
+        input: &Rows,
+        blocks: &[Quantised],
+        out: &mut [[f32; GROUP]],
+    ) {
+        let per_row = columns / BLOCK;
+        match &self.tiles {
+            Tiles::Nibbles(tiles) => {
+                kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out)
+            }
+            Tiles::Bytes(tiles) => {
+                kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out)
+            }
+            Tiles::Floats(tiles) => {
+                kernel::multiply_floats(simd, &tiles[group * columns..][..columns], &input.data, out);
+            }
+        }
+    }
+
+    fn row(&self, index: usize, columns: usize, out: &mut [f32]) {
+        let (group, r) = (index / GROUP, index % GROUP);
+        let per_row = columns / BLOCK;
+        match &self.tiles {
+            Tiles::Nibbles(tiles) => {
+                for (tile, out) in tiles[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK)) {
+                    let (scale, min) = (tile.scale[r].to_f32(), tile.min[r].to_f32());
+                    for (e, out) in out.iter_mut().enumerate() {
+                        let pair = tile.quants[e % 16 / 4][4 * r + e % 4];
+                        *out = scale * f32::from(if e < 16 { pair & 15 } else { pair >> 4 }) + min;
+                    }
+                }
+            }
+            Tiles::Bytes(tiles) => {
+                for (tile, out) in tiles[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK)) {
+                    let scale = tile.scale[r].to_f32();
+                    for (e, out) in out.iter_mut().enumerate() {
+                        *out = scale * f32::from(tile.quants[e / 4][4 * r + e % 4]);
+                    }
+                }
+            }
+            Tiles::Floats(tiles) => {
+                for (tile, out) in tiles[group * columns..].iter().zip(out) {
+                    *out = tile[r];
+                }
+            }
+        }
+    }
+}
+
+/// Scale, minimum and the rest of a block of 32 four-bit numbers.
+type ReadBlock = fn(&[u8]) -> (f16, f16, &[u8]);
+
+fn half_at(bytes: &[u8], at: usize) -> f16 {
+    f16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Q4_0: a scale, then 32 numbers that are 8 too large.
+fn q4_0(block: &[u8]) -> (f16, f16, &[u8]) {
+    let scale = half_at(block, 0);
+    (scale, f16::from_f32(-8.0 * scale.to_f32()), &block[2..])
+}
+
+/// Q4_1: a scale and a minimum, then 32 numbers.
+fn q4_1(block: &[u8]) -> (f16, f16, &[u8]) {
+    (half_at(block, 0), half_at(block, 2), &block[4..])
+}
+
+fn nibbles(data: &[u8], rows: usize, columns: usize, read: ReadBlock) -> Vec<NibbleTile> {
+    let per_row = columns / BLOCK;
+    let size = data.len() / (rows * per_row);
+    let mut tiles = empty_nibbles(rows, per_row);
+    for (index, block) in data.chunks_exact(size).enumerate() {
+        let (row, b) = (index / per_row, index % per_row);
+        let (scale, min, quants) = read(block);
+        // The file pairs number `i` with number `i + 16` in a byte, as tiles do.
+        put_nibbles(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, min, quants);
+    }
+    tiles
+}
+
+fn empty_nibbles(rows: usize, per_row: usize) -> Vec<NibbleTile> {
+    let empty = NibbleTile { scale: [f16::ZERO; GROUP], min: [f16::ZERO; GROUP], quants: [[0; 32]; 4] };
+    vec![empty; rows.div_ceil(GROUP) * per_row]
+}
+
+fn put_nibbles(tile: &mut NibbleTile, r: usize, scale: f16, min: f16, quants: &[u8]) {
+    tile.scale[r] = scale;
+    tile.min[r] = min;
+    for (to, from) in tile.quants.iter_mut().zip(quants.chunks_exact(4)) {
+        to[4 * r..4 * r + 4].copy_from_slice(from);
+    }
+}
+
+/// Q4_K: 256 numbers in eight blocks; two scales of halves, then a scale and a minimum of six bits for each block,
+/// then pairs of blocks that share bytes.
+fn nibbles_of_k(data: &[u8], rows: usize, columns: usize) -> Vec<NibbleTile> {
+    const SUPER: usize = 256;
+    const BYTES: usize = 144;
+    let per_row = columns / BLOCK;
+    let supers = columns / SUPER;
+    let mut tiles = empty_nibbles(rows, per_row);
+    for (index, block) in data.chunks_exact(BYTES).enumerate() {
+        let (row, first) = (index / supers, index % supers * 8);
+        let (scale, min) = (half_at(block, 0).to_f32(), half_at(block, 2).to_f32());
+        let (packed, quants) = block[4..].split_at(12);
+        for sub in 0..8 {
+            let (scale_6, min_6) = if sub < 4 {
+                (packed[sub] & 63, packed[sub + 4] & 63)
+            } else {
+                let high = (packed[sub - 4] >> 6, packed[sub] >> 6);
+                (packed[sub + 4] & 15 | high.0 << 4, packed[sub + 4] >> 4 | high.1 << 4)
+            };
+            let shared = &quants[sub / 2 * 32..][..32];
+            let number = |e: usize| if sub % 2 == 0 { shared[e] & 15 } else { shared[e] >> 4 };
+            let paired: [u8; 16] = std::array::from_fn(|e| number(e) | number(e + 16) << 4);
+            let scale = f16::from_f32(scale * f32::from(scale_6));
+            let min = f16::from_f32(-min * f32::from(min_6));
+            put_nibbles(&mut tiles[row / GROUP * per_row + first + sub], row % GROUP, scale, min, &paired);
+        }
+    }
+    tiles
+}
+
+/// Q8_0: a scale, then 32 numbers.
+fn bytes(data: &[u8], rows: usize, columns: usize) -> Vec<ByteTile> {
+    let per_row = columns / BLOCK;
+    let mut tiles = empty_bytes(rows, per_row);
+    for (index, block) in data.chunks_exact(2 + BLOCK).enumerate() {
+        let (row, b) = (index / per_row, index % per_row);
+        let quants: [i8; BLOCK] = std::array::from_fn(|e| i8::from_le_bytes([block[2 + e]]));
+        put_bytes(&mut tiles[row / GROUP * per_row + b], row % GROUP, half_at(block, 0), &quants);
+    }
+    tiles
+}
+
+fn bytes_of_floats(values: &[f32], columns: usize) -> Vec<ByteTile> {
+    let per_row = columns / BLOCK;
+    let mut tiles = empty_bytes(values.len() / columns, per_row);
+    for (index, block) in values.chunks_exact(BLOCK).enumerate() {
+        let (row, b) = (index / per_row, index % per_row);
+        let top = block.iter().fold(0.0_f32, |top, x| top.max(x.abs()));
+        let scale = f16::from_f32(top / 127.0);
+        let inverse = if scale > f16::ZERO { 1.0 / scale.to_f32() } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, reason = "clamped")]
+        let quants: [i8; BLOCK] =
+            std::array::from_fn(|e| (block[e] * inverse).round().clamp(-127.0, 127.0) as i8);
+        put_bytes(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, &quants);
+    }
+    tiles
+}
+
+fn empty_bytes(rows: usize, per_row: usize) -> Vec<ByteTile> {
+    vec![ByteTile { scale: [f16::ZERO; GROUP], quants: [[0; 32]; 8] }; rows.div_ceil(GROUP) * per_row]
+}
+
+fn put_bytes(tile: &mut ByteTile, r: usize, scale: f16, quants: &[i8; BLOCK]) {
+    tile.scale[r] = scale;
+    for (to, from) in tile.quants.iter_mut().zip(quants.chunks_exact(4)) {
+        to[4 * r..4 * r + 4].copy_from_slice(from);
+    }
+}
+
+fn floats(values: &[f32], columns: usize) -> Vec<FloatTile> {
+    let rows = values.len() / columns;
+    let mut tiles = vec![[0.0; GROUP]; rows.div_ceil(GROUP) * columns];
+    for (row, values) in values.chunks_exact(columns).enumerate() {
+        for (tile, &x) in tiles[row / GROUP * columns..].iter_mut().zip(values) {
+            tile[row % GROUP] = x;
+        }
+    }
+    tiles
+}

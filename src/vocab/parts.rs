@@ -1,0 +1,98 @@
+//! What every kind of file is read into, and how a [`Vocabulary`] is put together from it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::added::AddedToken;
+use super::encode::{Encoder, EncoderParts};
+use super::env::{self, Env};
+use super::merge::Merges;
+use super::table::Table;
+use super::{VocabError, Vocabulary};
+use crate::token::TokenId;
+
+/// All that makes a vocabulary.
+pub(super) struct Parts {
+    pub(super) table: Table,
+    /// Tokens that end a text or a turn, the one to feed first; repetitions don't matter.
+    pub(super) stop: Vec<TokenId>,
+    /// Where stop tokens were looked for.
+    pub(super) no_stop: String,
+    pub(super) bos: Option<TokenId>,
+    pub(super) adds_bos: bool,
+    pub(super) encoder: EncoderParts,
+    /// Whether the tokens of a text are the model's own and stand for exactly that text.
+    pub(super) canonical: bool,
+}
+
+impl Parts {
+    /// The parts of [`Vocabulary::single_bytes`].
+    pub(super) fn single_bytes() -> Self {
+        const END: &str = "<|end|>";
+        let mut table = Table::new(257);
+        for byte in 0..=255_u8 {
+            table.words[usize::from(byte)] = vec![byte];
+        }
+        table.set_special(256, END, String::new).expect("256 is below 257");
+        let end = AddedToken { id: 256, text: END.to_owned(), special: true, ..AddedToken::default() };
+        Self {
+            table,
+            stop: vec![256],
+            no_stop: String::new(),
+            bos: None,
+            adds_bos: false,
+            encoder: EncoderParts {
+                added: vec![end],
+                added_normalized: Vec::new(),
+                normalizer: Value::Null,
+                pre_tokenizer: Value::Null,
+                merges: Merges::Bytes,
+            },
+            canonical: true,
+        }
+    }
+
+    /// # Errors
+    /// No stop token, or a step of the encoder of no known kind.
+    pub(super) fn assemble(self) -> Result<Arc<Vocabulary>, VocabError> {
+        let Table { words, special, special_by_text } = self.table;
+        let mut stop: Vec<TokenId> = Vec::with_capacity(self.stop.len());
+        for id in self.stop {
+            if !stop.contains(&id) {
+                stop.push(id);
+            }
+        }
+        let trie = env::trie(&words, &stop, self.bos, &self.no_stop)?;
+        let encoder = Encoder::new(self.encoder)?;
+        let fingerprint = fingerprint(&words, &special, &stop, self.canonical);
+        let env = Arc::new(Env { trie, encoder, canonical: self.canonical });
+        Ok(Arc::new(Vocabulary {
+            tok_env: env.clone(),
+            env,
+            special,
+            special_by_text,
+            bos: self.bos,
+            adds_bos: self.adds_bos,
+            fingerprint,
+        }))
+    }
+}
+
+/// Each part is preceded by its length, so that no two vocabularies are hashed from the same bytes.
+fn fingerprint(words: &[Vec<u8>], special: &[bool], stop: &[TokenId], canonical: bool) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update((words.len() as u64).to_le_bytes());
+    for (word, &special) in words.iter().zip(special) {
+        hash.update((word.len() as u64).to_le_bytes());
+        hash.update([u8::from(special)]);
+        hash.update(word);
+    }
+    hash.update((stop.len() as u64).to_le_bytes());
+    for id in stop {
+        hash.update(id.to_le_bytes());
+    }
+    hash.update([u8::from(canonical)]);
+    hash.finalize().into()
+}

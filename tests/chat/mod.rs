@@ -1,0 +1,147 @@
+//! Chat templates render as transformers renders them.
+//!
+//! `golden.json` has our conversations and what transformers made of them (`golden.py` wrote it); the templates of
+//! well-known models stand in the fixtures, and are skipped where those are absent.
+
+use std::{path::PathBuf, time::Duration, time::UNIX_EPOCH};
+
+use maskwright::chat::{ChatTemplate, Message, RenderOptions, TemplateError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+struct Golden {
+    now: u64,
+    conversations: Vec<Conversation>,
+    renderings: Map<String, Value>,
+    values: Value,
+    snippets: Vec<Snippet>,
+}
+
+#[derive(Deserialize)]
+struct Conversation {
+    name: String,
+    messages: Vec<Message>,
+    options: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Snippet {
+    source: String,
+    text: Option<String>,
+}
+
+impl Golden {
+    fn read() -> Self {
+        serde_json::from_str(include_str!("golden.json")).unwrap()
+    }
+
+    fn options(&self, conversation: &Conversation) -> RenderOptions {
+        let mut options = RenderOptions::default();
+        for (name, value) in &conversation.options {
+            match name.as_str() {
+                "add_generation_prompt" => options.add_generation_prompt = value.as_bool().unwrap(),
+                _ => drop(options.kwargs.insert(name.clone(), value.clone())),
+            }
+        }
+        options.now = Some(UNIX_EPOCH + Duration::from_secs(self.now));
+        options
+    }
+}
+
+fn fixtures() -> PathBuf {
+    match std::env::var_os("MASKWRIGHT_FIXTURES") {
+        Some(path) => path.into(),
+        None => {
+            PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/maskwright/fixtures")
+        }
+    }
+}
+
+/// A model's template and the texts of its special tokens.
+fn template_of(name: &str) -> Option<(String, Vec<String>)> {
+    let path = fixtures().join("tokenizers").join(name).join("tokenizer_config.json");
+    let Ok(text) = std::fs::read(&path) else {
+        println!("skipped: {} is absent", path.display());
+        return None;
+    };
+    let config: Value = serde_json::from_slice(&text).unwrap();
+    let added = config["added_tokens_decoder"].as_object().cloned().unwrap_or_default();
+    let specials = added.values().filter_map(|token| token["content"].as_str()).map(str::to_owned);
+    Some((config["chat_template"].as_str().unwrap().to_owned(), specials.collect()))
+}
+
+#[test]
+fn well_known_templates_render_as_in_transformers_guarded_or_not() {
+    let golden = Golden::read();
+    for (name, rendering) in &golden.renderings {
+        // SmolLM2's template stands in its GGUF file, which another test reads.
+        let Some((source, specials)) = (name != "smollm2").then(|| template_of(name)).flatten() else {
+            continue;
+        };
+        check(&golden, name, rendering, &source, &specials);
+    }
+}
+
+/// Renders every conversation, with and without guards.
+fn check(golden: &Golden, name: &str, rendering: &Value, source: &str, specials: &[String]) {
+    let tokens = &rendering["tokens"];
+    let (bos, eos) = (tokens["bos_token"].as_str(), tokens["eos_token"].as_str());
+    let bare = ChatTemplate::new(source, bos, eos).unwrap();
+    let guarding = ChatTemplate::new(source, bos, eos).unwrap().with_specials(specials);
+    for conversation in &golden.conversations {
+        let place = format!("{name}: {}", conversation.name);
+        let expected = rendering["texts"][&conversation.name].as_str();
+        let options = golden.options(conversation);
+        let rendered = bare.render(&conversation.messages, &options);
+        let guarded = guarding.render(&conversation.messages, &options);
+        match expected {
+            Some(expected) => {
+                assert_eq!(rendered.unwrap().text, expected, "{place}");
+                assert_eq!(guarded.unwrap().plain(), expected, "{place}, guarded");
+            }
+            None => {
+                assert!(matches!(rendered, Err(TemplateError::Refused { .. })), "{place}");
+                assert!(matches!(guarded, Err(TemplateError::Refused { .. })), "{place}, guarded");
+            }
+        }
+    }
+}
+
+#[test]
+fn guarded_conversations_have_only_the_templates_own_markers() {
+    let golden = Golden::read();
+    for (name, rendering) in &golden.renderings {
+        let Some((source, specials)) = (name != "smollm2").then(|| template_of(name)).flatten() else {
+            continue;
+        };
+        let tokens = &rendering["tokens"];
+        let template = ChatTemplate::new(&source, tokens["bos_token"].as_str(), tokens["eos_token"].as_str())
+            .unwrap()
+            .with_specials(&specials);
+        let count = |messages: &[Message]| {
+            let text = template.render(messages, &RenderOptions::default()).unwrap().text;
+            specials.iter().map(|special| text.matches(special.as_str()).count()).sum::<usize>()
+        };
+        let marked = golden.conversations.iter().find(|c| c.name == "marker-shaped text").unwrap();
+        let harmless: Vec<_> = marked.messages.iter().map(|m| Message::new(m.role, "harmless")).collect();
+        assert_eq!(count(&marked.messages), count(&harmless), "{name}");
+    }
+}
+
+#[test]
+fn snippets_render_as_in_transformers() {
+    let golden = Golden::read();
+    let turns = golden.conversations.iter().find(|c| c.name == "three turns").unwrap();
+    let mut options = golden.options(turns);
+    options.kwargs.insert("v".into(), golden.values.clone());
+    let mut wrong = Vec::new();
+    for snippet in &golden.snippets {
+        let rendered = ChatTemplate::new(&snippet.source, Some("<s>"), Some("</s>"))
+            .and_then(|template| template.render(&turns.messages, &options));
+        if rendered.as_ref().ok().map(|r| &r.text) != snippet.text.as_ref() {
+            wrong.push(format!("{:?}\n  want {:?}\n  have {rendered:?}", snippet.source, snippet.text));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,168 @@
+//! Constraints: what is refused names its place; what is accepted means what it says.
+
+use maskwright::{
+    Compiler, Constraint, Limits, Vocabulary,
+    constraint::{ConstraintError, JsonSchema, SchemaOptions, Whitespace},
+    engine::CompileError,
+    vocab::ParseSpecials,
+};
+use serde_json::{Value, json};
+
+fn compiler() -> Compiler {
+    Compiler::new(Vocabulary::single_bytes(), Limits::default()).unwrap()
+}
+
+fn refusal(compiler: &Compiler, constraint: &Constraint) -> Option<CompileError> {
+    let grammar = match constraint.to_grammar(compiler.limits()) {
+        Ok(grammar) => grammar,
+        Err(error) => return Some(error.into()),
+    };
+    compiler.compile(&grammar).err()
+}
+
+fn accepts(compiler: &Compiler, constraint: &Constraint, text: &str) -> bool {
+    let grammar = constraint.to_grammar(compiler.limits()).unwrap();
+    let mut matcher = compiler.compile(&grammar).unwrap().matcher();
+    let ids = compiler.vocabulary().encode(text, ParseSpecials::No).unwrap();
+    matcher.accepts(&ids).unwrap() == ids.len() && {
+        matcher.commit(&ids).unwrap();
+        matcher.is_accepting().unwrap()
+    }
+}
+
+#[test]
+fn a_refused_schema_names_the_offending_keyword() {
+    let compiler = compiler();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("constraint/refused.json")).unwrap();
+    let mut wrong = Vec::new();
+    for case in cases {
+        let constraint = Constraint::JsonSchema(JsonSchema::from(case["schema"].clone()));
+        match refusal(&compiler, &constraint) {
+            Some(CompileError::Constraint(ConstraintError::Schema { pointer, reason })) => {
+                if pointer != case["at"] || !reason.contains(case["says"].as_str().unwrap()) {
+                    wrong.push(format!("{}\n  at {pointer:?}: {reason}", case["schema"]));
+                }
+            }
+            other => wrong.push(format!("{}\n  {other:?}", case["schema"])),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn finding_the_place_in_a_large_schema_is_bounded() {
+    let compiler = compiler();
+    let mut properties = serde_json::Map::new();
+    for index in 0..3_000 {
+        properties.insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
+    }
+    properties.insert("last".into(), json!({"type": "array", "uniqueItems": true}));
+    let constraint = Constraint::JsonSchema(JsonSchema::from(json!({"properties": properties})));
+    let error = refusal(&compiler, &constraint).unwrap().to_string();
+    assert!(error.starts_with("json schema: at "), "{error}");
+}
+
+#[test]
+fn white_space_is_bounded_and_as_asked() {
+    let compiler = compiler();
+    let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
+        "additionalProperties": false});
+    let compact = r#"{"a":[1,2]}"#;
+    let spaced = r#"{"a": [1, 2]}"#;
+    let pretty = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
+    let endless = format!("{{\"a\":{}[1]}}", " ".repeat(30));
+    let indented = format!("{{\n{}\"a\":[1]}}", " ".repeat(21));
+    let outside = [" {}", "{} ", "\n{}"];
+    for (whitespace, accepted, rejected) in [
+        (Whitespace::Compact, vec![compact, "{}"], vec![spaced, pretty, &endless]),
+        (Whitespace::Spaced, vec![spaced, "{}"], vec![compact, pretty, &endless]),
+        (Whitespace::Flexible, vec![compact, spaced, pretty], vec![&endless, &indented]),
+    ] {
+        let options = SchemaOptions { whitespace };
+        let constraint = Constraint::JsonSchema(JsonSchema::from(schema.clone()).with_options(options));
+        for text in accepted {
+            assert!(accepts(&compiler, &constraint, text), "{whitespace:?} must accept {text:?}");
+        }
+        for text in rejected.into_iter().chain(outside) {
+            assert!(!accepts(&compiler, &constraint, text), "{whitespace:?} must reject {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_json_object_is_any_object_and_nothing_else() {
+    let compiler = compiler();
+    let constraint = Constraint::JsonObject(SchemaOptions::default());
+    for text in ["{}", r#"{"a":{"b":[null,1.5e3,"é\n"]}}"#] {
+        assert!(accepts(&compiler, &constraint, text), "{text}");
+    }
+    for text in ["[]", "1", "\"a\"", "{", r#"{"a"}"#, r#"{a:1}"#, ""] {
+        assert!(!accepts(&compiler, &constraint, text), "{text}");
+    }
+}
+
+#[test]
+fn a_choice_is_one_of_its_texts_to_the_letter() {
+    let compiler = compiler();
+    let texts = ["no", "nobody", "a.b", "(x|y)", "\"quoted\"", "new\nline", "日本", "\\d+"];
+    let constraint = Constraint::Choice(texts.map(String::from).to_vec());
+    for text in texts {
+        assert!(accepts(&compiler, &constraint, text), "{text}");
+    }
+    for text in ["", "n", "nob", "aXb", "x", "12", "no ", "日"] {
+        assert!(!accepts(&compiler, &constraint, text), "{text}");
+    }
+    assert!(refusal(&compiler, &Constraint::Choice(Vec::new())).is_some());
+}
+
+#[test]
+fn a_regex_matches_the_whole_text() {
+    let compiler = compiler();
+    let constraint = Constraint::Regex("^[a-c]+(?:-\\d{2})?$".into());
+    for (text, accepted) in [("abc", true), ("a-12", true), ("a-1", false), ("xabc", false), ("", false)] {
+        assert_eq!(accepts(&compiler, &constraint, text), accepted, "{text}");
+    }
+}
+
+#[test]
+fn regexes_that_cannot_be_enforced_are_refused_with_their_place() {
+    let compiler = compiler();
+    for (pattern, message) in [
+        ("(ab", "regex: 1:1: unclosed group"),
+        ("a(?=b)", "regex: 1:2: look-around"),
+        (r"foo\bbar", "regex: 1:4: a word boundary can't be enforced here"),
+        (r"(a)\1", "regex: 1:4: backreferences are not supported"),
+        ("a{3,2}", "regex: 1:2: invalid repetition count range"),
+    ] {
+        let error = refusal(&compiler, &Constraint::Regex(pattern.into())).unwrap().to_string();
+        assert!(error.starts_with(message), "{pattern}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn hostile_grammars_fail_fast() {
+    let compiler = compiler();
+    let start = std::time::Instant::now();
+    for constraint in [
+        Constraint::Regex("((((a{1000}){1000}){1000}){1000})b".into()),
+        Constraint::Regex(format!("{}x", "(a|".repeat(5_000))),
+        Constraint::Regex("x".repeat(70_000)),
+        Constraint::Lark(format!("start: {}\"x\"", "(".repeat(60_000))),
+        Constraint::Lark("start: start".into()),
+        Constraint::Lark("x".repeat(2 << 20)),
+        Constraint::Choice(vec!["x".repeat(2 << 20)]),
+    ] {
+        let error = refusal(&compiler, &constraint).map(|error| error.to_string()).unwrap_or_default();
+        assert!(!error.is_empty() && !error.contains('\n'), "{error:?}");
+    }
+    // Not a measurement: only a hang, or work without bounds, takes this long.
+    assert!(start.elapsed().as_secs() < 120);
+}
+
+#[test]
+fn lark_errors_name_line_and_column() {
+    let compiler = compiler();
+    let error = refusal(&compiler, &Constraint::Lark("start: a\na: \"x\" b".into())).unwrap().to_string();
+    assert!(error.starts_with("lark: 2:"), "{error}");
+}
