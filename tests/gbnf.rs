@@ -2,3 +2,7 @@
 
 mod corpus;
 mod engine;
+mod model;
+mod properties;
+mod reference;
+mod syntax;

@@ -24,15 +24,18 @@ impl Words {
         tokens.extend(specials.iter().map(|text| special(text)));
         tokens.push(special("<|end|>"));
         let specials = specials.iter().map(|text| (*text).to_owned()).collect();
-        Self::of(tokens, specials)
+        let stop = tokens.len() - 1;
+        Self::of(tokens, specials, stop)
     }
 
-    fn of(tokens: Vec<Vec<u8>>, specials: Vec<String>) -> Self {
-        let size = u32::try_from(tokens.len()).unwrap();
-        let trie = TokTrie::from(&TokRxInfo::new(size, size - 1), &tokens);
+    fn of(tokens: Vec<Vec<u8>>, specials: Vec<String>, stop: usize) -> Self {
+        let stop = u32::try_from(stop).unwrap();
+        let trie = TokTrie::from(&TokRxInfo::new(u32::try_from(tokens.len()).unwrap(), stop), &tokens);
         let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let mut factory = ParserFactory::new_simple(&env).unwrap();
         factory.quiet();
+        // Random grammars are more ambiguous than any that people write; what is asked is whether masks are right.
+        factory.limits_mut().step_max_items *= 10;
         Self { tokens, specials, factory }
     }
 
@@ -42,12 +45,7 @@ impl Words {
         let specials = ["<eos>", "<think>", "</think>", "<tool>", "<pad>"];
         tokens.extend(specials.map(|text| [b"\xFF", text.as_bytes()].concat()));
         tokens.extend([b"ab".to_vec(), b"foo".to_vec()]);
-        let size = u32::try_from(tokens.len()).unwrap();
-        let trie = TokTrie::from(&TokRxInfo::new(size, 256), &tokens);
-        let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-        let mut factory = ParserFactory::new_simple(&env).unwrap();
-        factory.quiet();
-        Self { tokens, specials: specials.map(str::to_owned).to_vec(), factory }
+        Self::of(tokens, specials.map(str::to_owned).to_vec(), 256)
     }
 
     pub fn tokens(&self) -> &[Vec<u8>] {

@@ -13,7 +13,7 @@ use super::expr::{Expr, Node, Pool, Set};
 const POSITIONS: usize = 60_000;
 /// Steps of one comparison of two automata.
 const STEPS: usize = 400_000;
-/// Steps of all comparisons for one grammar.
+/// Steps and questions of all comparisons for one grammar.
 const ALL_STEPS: usize = 20_000_000;
 
 /// A position automaton (Glushkov): each position consumes one code point of its set.
@@ -51,6 +51,7 @@ pub(super) struct Meetings {
 impl Meetings {
     /// What `first` and `second`, both regular, can do side by side.
     pub(super) fn of(&mut self, pool: &Pool, first: Expr, second: Expr) -> Meeting {
+        self.steps += 1;
         if let Some(&known) = self.known.get(&(first, second)) {
             return known;
         }
@@ -72,6 +73,16 @@ impl Meetings {
         self.known.insert((second, first), back);
         self.known.insert((first, second), there);
         there
+    }
+
+    /// Counts work done with the answers.
+    pub(super) fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_add(steps);
+    }
+
+    /// Whether more has been asked than can be answered.
+    pub(super) fn exhausted(&self) -> bool {
+        self.steps > ALL_STEPS
     }
 
     /// The bytes that texts of an expression may start with.

@@ -62,6 +62,7 @@ impl GbnfError {
             GbnfErrorKind::TooLong { .. }
             | GbnfErrorKind::TooDeep { .. }
             | GbnfErrorKind::TooManyRules { .. }
+            | GbnfErrorKind::ChainTooLong { .. }
             | GbnfErrorKind::RepeatTooLarge { .. }
             | GbnfErrorKind::TooLarge { .. } => Fault::Limit,
             GbnfErrorKind::TokenOverlap { .. } => Fault::Unsupported,
@@ -189,6 +190,13 @@ pub enum GbnfErrorKind {
         /// The limit, in levels.
         limit: usize,
     },
+    /// Rules lead into one another in a longer chain than the engine's compiler has stack for.
+    ChainTooLong {
+        /// Stack it would take, in KiB.
+        given: usize,
+        /// The limit, in KiB.
+        limit: usize,
+    },
     /// More rules than `Limits::grammar_rules`.
     TooManyRules {
         /// The limit.
@@ -238,6 +246,7 @@ impl GbnfErrorKind {
             Self::TokenOverlap(_) => "token_overlap",
             Self::TooLong { .. } => "too_long",
             Self::TooDeep { .. } => "too_deep",
+            Self::ChainTooLong { .. } => "chain_too_long",
             Self::TooManyRules { .. } => "too_many_rules",
             Self::TooLarge { .. } => "too_large",
         }
@@ -314,6 +323,10 @@ impl fmt::Display for GbnfErrorKind {
                 write!(f, "the grammar is {given} bytes long; expected at most {limit}")
             }
             Self::TooDeep { limit } => write!(f, "groups are nested too deep; expected at most {limit} levels"),
+            Self::ChainTooLong { given, limit } => write!(
+                f,
+                "recursive rules lead into one another too deep: {given} KiB of stack; expected at most {limit} KiB"
+            ),
             Self::TooManyRules { limit } => write!(f, "there are too many rules; expected at most {limit}"),
             Self::TooLarge { given, limit } => {
                 write!(f, "the grammar comes to {given} symbols; expected at most {limit}")

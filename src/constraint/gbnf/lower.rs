@@ -14,9 +14,11 @@ use super::cut::Cutter;
 use super::error::{GbnfError, GbnfErrorKind, Place};
 use super::explain::{Explanation, RuleFate, RuleNote, SplitNote, TerminalNote};
 use super::expr::{Expr, Node, Pool};
+use super::factor::factor;
 use super::prove::{Plan, prove};
 use super::regex::{Terminals, postfix, regex};
 use super::solve::solve;
+use super::stack::stack_needed;
 use super::tokens::{TokenNames, TokenUse, definitions};
 use crate::limits::Limits;
 
@@ -26,6 +28,8 @@ const WHOLE_SIZE: u64 = 200_000;
 const PARENTHESES: usize = 6;
 /// Rounds of splitting and proving; past it every terminal is one code point.
 const ROUNDS: usize = 200;
+/// Stack for the engine's compiler, in KiB; threads have 2 MiB where nobody asks for more.
+const STACK: usize = 1_200;
 /// A regular expression in an explanation, in bytes.
 const SHOWN: usize = 2_000;
 
@@ -67,6 +71,7 @@ impl Gbnf {
     pub fn to_lark(&self, limits: &Limits) -> Result<Lowered, GbnfError> {
         let mut system = System::new(self, limits)?;
         solve(&mut system, limits)?;
+        factor(&mut system);
         let body = system.rules[system.root].body;
         let facts = system.pool.facts(body);
         let whole = facts.regular && facts.size <= WHOLE_SIZE;
@@ -98,6 +103,11 @@ impl Gbnf {
         let limit = limits.grammar_symbols.saturating_mul(16);
         if lark.len() > limit {
             return Err(too_large(lark.len() / 16, limits.grammar_symbols));
+        }
+        let stack = stack_needed(&lark);
+        if stack > STACK {
+            let kind = GbnfErrorKind::ChainTooLong { given: stack, limit: STACK };
+            return Err(GbnfError::new(system.rules[system.root].place, kind));
         }
         let explanation = explain(&system, &outcome, whole, &terminals);
         Ok(Lowered { lark, tokens, explanation })

@@ -24,6 +24,7 @@ mod cut;
 mod error;
 mod explain;
 mod expr;
+mod factor;
 mod lexer;
 mod lower;
 mod parser;
@@ -31,6 +32,7 @@ mod print;
 mod prove;
 mod regex;
 mod solve;
+mod stack;
 mod tokens;
 
 pub use ast::{Alternatives, Class, Count, Gbnf, Item, Rule, Sequence, TokenItem, TokenName};

@@ -59,7 +59,7 @@ pub(super) fn prove(
 ) -> Option<Proof> {
     let ends = Ends::new(pool, plan)?;
     let count = ends.symbols.len();
-    let expected = ends.expected_together(pool, tokens, meetings);
+    let expected = ends.expected_together(pool, tokens, meetings)?;
     let starts: Vec<ByteSet> = ends
         .symbols
         .iter()
@@ -76,6 +76,9 @@ pub(super) fn prove(
     let mut proof = Proof::default();
     let mut at_text = vec![false; count];
     for (first, others) in expected.iter().enumerate() {
+        if meetings.exhausted() {
+            return None;
+        }
         for second in others.ones() {
             match (ends.symbols[first], ends.symbols[second]) {
                 (Symbol::Terminal(a), Symbol::Terminal(b)) => {
@@ -241,13 +244,13 @@ impl Ends {
         Some(Self { symbols, start, follow: by_symbol })
     }
 
-    /// For each symbol those that may be expected at a place where it is; itself included.
+    /// For each symbol those that may be expected at a place where it is; itself included. Nothing if that takes too long.
     fn expected_together(
         &self,
         pool: &Pool,
         tokens: &[(TokenItem, Place)],
         meetings: &mut Meetings,
-    ) -> Vec<Bits> {
+    ) -> Option<Vec<Bits>> {
         let count = self.symbols.len();
         let mut together = vec![Bits::new(count); count];
         let mut todo = vec![Bits::new(count); count];
@@ -265,6 +268,9 @@ impl Ends {
             }
         }
         while let Some(first) = work.pop() {
+            if meetings.exhausted() {
+                return None;
+            }
             for second in std::mem::replace(&mut todo[first], Bits::new(count)).ones() {
                 let end_together = first == second
                     || match (self.symbols[first], self.symbols[second]) {
@@ -277,6 +283,7 @@ impl Ends {
                 }
                 for (here, there) in [(first, second), (second, first)] {
                     for next in self.follow[here].ones() {
+                        meetings.spend(1 + count / 64);
                         if add(&mut together, &mut todo, next, &self.follow[there]) {
                             work.push(next);
                         }
@@ -284,7 +291,7 @@ impl Ends {
                 }
             }
         }
-        together
+        Some(together)
     }
 }
 
