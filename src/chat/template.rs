@@ -304,6 +304,7 @@ fn to_value(value: &Value) -> Result<serde_json::Value, Error> {
     serde_json::to_value(value).map_err(|error| invalid(error.to_string()))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form of a filter")]
 fn to_json(value: &Value, arguments: Kwargs) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(invalid("what isn't defined can't be written as JSON"));

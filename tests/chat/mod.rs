@@ -67,7 +67,8 @@ fn template_of(name: &str) -> Option<(String, Vec<String>)> {
     };
     let config: Value = serde_json::from_slice(&text).unwrap();
     let added = config["added_tokens_decoder"].as_object().cloned().unwrap_or_default();
-    let specials = added.values().filter_map(|token| token["content"].as_str()).map(str::to_owned);
+    let special = added.values().filter(|token| token["special"] == true);
+    let specials = special.filter_map(|token| token["content"].as_str()).map(str::to_owned);
     Some((config["chat_template"].as_str().unwrap().to_owned(), specials.collect()))
 }
 

@@ -66,7 +66,7 @@ impl Source for Hub {
             .name("hub".into())
             .spawn(move || {
                 // Nobody listens any more where the wait was given up.
-                let _ = sender.send(hub.download(folder, &theirs));
+                let _ = sender.send(hub.download(&folder, &theirs));
             })
             .map_err(|error| error.to_string())?;
         let bar = Bar::new(&self.label(), self.progress);
@@ -93,8 +93,8 @@ impl Source for Hub {
 }
 
 impl Hub {
-    fn download(&self, folder: PathBuf, signals: &Signals) -> Result<Got, String> {
-        let mut builder = ApiBuilder::from_cache(Cache::new(folder.clone())).with_progress(false);
+    fn download(&self, folder: &Path, signals: &Signals) -> Result<Got, String> {
+        let mut builder = ApiBuilder::from_cache(Cache::new(folder.to_owned())).with_progress(false);
         builder = builder.with_token(self.token.clone());
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
@@ -109,7 +109,7 @@ impl Hub {
         let pointer = repository.download_with_progress(&name, Reporter(signals.clone())).map_err(explain)?;
         let path = fs::canonicalize(&pointer).map_err(|error| error.to_string())?;
         let sha256 = digest_of(&path).map_err(|error| error.to_string())?;
-        match hub_digest(&folder, &path) {
+        match hub_digest(folder, &path) {
             Some(expected) if expected == sha256 => Ok(Got { path, name, sha256 }),
             Some(expected) => Err(format!("the download is damaged (SHA-256 {sha256}, not {expected})")),
             None => Err("the hub gives no SHA-256 for this file".into()),
