@@ -10,6 +10,8 @@
 
 use half::f16;
 
+/// Largest whole number an activation becomes: 127 * 128, as `high` must fit into a byte after rounding.
+const LARGEST: f32 = 16_256.0;
 /// Numbers that share a scale.
 pub(super) const BLOCK: usize = 32;
 /// Weight rows that are multiplied together: a tile's height.
@@ -67,11 +69,17 @@ pub(super) struct ByteTile {
 /// Eight rows by one column of float weights.
 pub(super) type FloatTile = [f32; GROUP];
 
-/// [`BLOCK`] numbers of a row of activations: `scale * q` with `q` in `-127..=127`.
+/// [`BLOCK`] numbers of a row of activations: `scale * (128 * high + low)`, with `high` in `-127..=127` and `low` in
+/// `-64..=63`.
+///
+/// Eight bits alone, as is customary, move logits by a tenth of their spread: activations have outliers, and those
+/// beside them lose their low bits. With fifteen bits products are as good as those of floats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Quantised {
     /// Four bytes each, the first lowest.
-    pub(super) quads: [i32; 8],
+    pub(super) high: [i32; 8],
+    /// Likewise.
+    pub(super) low: [i32; 8],
     pub(super) scale: f32,
     /// Sum of the numbers, for weights that have a `min`.
     pub(super) sum: f32,
@@ -320,46 +328,52 @@ mod loops {
 }
 
 mod portable {
-    use super::{BLOCK, ByteTile, GROUP, NibbleTile, Quantised};
+    use super::{BLOCK, ByteTile, GROUP, LARGEST, NibbleTile, Quantised};
 
     pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
         for (block, into) in row.chunks_exact(BLOCK).zip(into) {
             let top = block.iter().fold(0.0_f32, |top, x| top.max(x.abs()));
-            let scale = top / 127.0;
+            let scale = top / LARGEST;
             let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
             let mut total = 0;
-            for (quad, xs) in into.quads.iter_mut().zip(block.chunks_exact(4)) {
-                let bytes = [0, 1, 2, 3].map(|i| {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "within ±127 after scaling; NaN gives 0"
-                    )]
-                    let q = (xs[i] * inverse).round_ties_even() as i8;
-                    total += i32::from(q);
-                    q.to_le_bytes()[0]
-                });
-                *quad = i32::from_le_bytes(bytes);
+            for (i, xs) in block.chunks_exact(4).enumerate() {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "within ±LARGEST after scaling; NaN gives 0"
+                )]
+                let whole = [0, 1, 2, 3].map(|i| (xs[i] * inverse).round_ties_even() as i32);
+                let high = whole.map(|q| (q + 64) >> 7);
+                total += whole.iter().sum::<i32>();
+                into.high[i] = quad(high);
+                into.low[i] = quad(std::array::from_fn(|i| whole[i] - 128 * high[i]));
             }
             into.scale = scale;
-            #[expect(clippy::cast_precision_loss, reason = "at most 32 * 127")]
+            #[expect(clippy::cast_precision_loss, reason = "at most 32 * LARGEST")]
             let total = total as f32;
             into.sum = scale * total;
         }
     }
 
-    fn signed(quad: i32) -> [i32; 4] {
-        quad.to_le_bytes().map(|byte| i32::from(i8::from_le_bytes([byte])))
+    /// Four numbers that fit into bytes.
+    fn quad(numbers: [i32; 4]) -> i32 {
+        i32::from_le_bytes(numbers.map(|n| n.to_le_bytes()[0]))
+    }
+
+    /// Numbers `4 * i` to `4 * i + 3` of a block.
+    fn numbers(x: &Quantised, i: usize) -> [i32; 4] {
+        let signed = |quad: i32| quad.to_le_bytes().map(|byte| i32::from(i8::from_le_bytes([byte])));
+        let (high, low) = (signed(x.high[i]), signed(x.low[i]));
+        std::array::from_fn(|i| 128 * high[i] + low[i])
     }
 
     /// Sum over a block of weight row `r` times activations, before scaling.
     pub(super) fn nibble_dot(tile: &NibbleTile, r: usize, x: &Quantised) -> i32 {
         let mut total = 0;
         for (j, quants) in tile.quants.iter().enumerate() {
-            let low = signed(x.quads[j]);
-            let high = signed(x.quads[j + 4]);
+            let (first, second) = (numbers(x, j), numbers(x, j + 4));
             for i in 0..4 {
                 let q = quants[4 * r + i];
-                total += i32::from(q & 15) * low[i] + i32::from(q >> 4) * high[i];
+                total += i32::from(q & 15) * first[i] + i32::from(q >> 4) * second[i];
             }
         }
         total
@@ -368,8 +382,8 @@ mod portable {
     /// As [`nibble_dot`].
     pub(super) fn byte_dot(tile: &ByteTile, r: usize, x: &Quantised) -> i32 {
         let mut total = 0;
-        for (quants, &quad) in tile.quants.iter().zip(&x.quads) {
-            let x = signed(quad);
+        for (t, quants) in tile.quants.iter().enumerate() {
+            let x = numbers(x, t);
             for i in 0..4 {
                 total += i32::from(quants[4 * r + i]) * x[i];
             }
@@ -377,7 +391,7 @@ mod portable {
         total
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a sum over a block stays below 2^24")]
+    #[expect(clippy::cast_precision_loss, reason = "rounding is meant")]
     pub(super) fn multiply_nibbles(tiles: &[NibbleTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
         for (row, out) in rows.chunks_exact(tiles.len()).zip(out) {
             *out = [0.0; GROUP];
@@ -390,7 +404,7 @@ mod portable {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a sum over a block stays below 2^24")]
+    #[expect(clippy::cast_precision_loss, reason = "rounding is meant")]
     pub(super) fn multiply_bytes(tiles: &[ByteTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
         for (row, out) in rows.chunks_exact(tiles.len()).zip(out) {
             *out = [0.0; GROUP];
@@ -410,7 +424,7 @@ mod avx2 {
 
     use half::f16;
 
-    use super::{Attend, BLOCK, ByteTile, FloatTile, GROUP, NibbleTile, Quantised, loops};
+    use super::{Attend, BLOCK, ByteTile, FloatTile, GROUP, LARGEST, NibbleTile, Quantised, loops};
 
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn norm(row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
@@ -457,6 +471,17 @@ mod avx2 {
         unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
     }
 
+    /// Numbers that fit into bytes, in their order.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn store_bytes(to: &mut [i32; 8], numbers: [__m256i; 4]) {
+        // Packing works within halves of a register; the permutation puts the quads back in order.
+        let [a, b, c, d] = numbers;
+        let packed = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+        let packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        // SAFETY: there is room for 32 bytes; the store takes any alignment.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), packed) };
+    }
+
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
         let (blocks, _) = row.as_chunks::<BLOCK>();
@@ -469,21 +494,28 @@ mod avx2 {
             let top = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps::<1>(top));
             let top = _mm_max_ps(top, _mm_movehl_ps(top, top));
             let top = _mm_cvtss_f32(_mm_max_ss(top, _mm_movehdup_ps(top)));
-            let scale = top / 127.0;
+            let scale = top / LARGEST;
             let inverse = _mm256_set1_ps(if scale > 0.0 { 1.0 / scale } else { 0.0 });
-            let q = x.map(|x| _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse)));
-            let total = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
+            let whole = x.map(|x| _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse)));
+            let total =
+                _mm256_add_epi32(_mm256_add_epi32(whole[0], whole[1]), _mm256_add_epi32(whole[2], whole[3]));
             let total = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256::<1>(total));
             let total = _mm_add_epi32(total, _mm_shuffle_epi32::<0b01_00_11_10>(total));
             let total = _mm_add_epi32(total, _mm_shuffle_epi32::<0b10_11_00_01>(total));
-            // Packing works within halves of a register; the permutation puts the quads back in order.
-            let packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-            let packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-            // SAFETY: `quads` has room for 32 bytes; the store takes any alignment.
-            unsafe { _mm256_storeu_si256(into.quads.as_mut_ptr().cast(), packed) };
+            let half = _mm256_set1_epi32(64);
+            let high = whole.map(|q| _mm256_srai_epi32::<7>(_mm256_add_epi32(q, half)));
+            let low = [0, 1, 2, 3].map(|i| _mm256_sub_epi32(whole[i], _mm256_slli_epi32::<7>(high[i])));
+            store_bytes(&mut into.high, high);
+            store_bytes(&mut into.low, low);
             into.scale = scale;
             into.sum = scale * _mm_cvtss_f32(_mm_cvtepi32_ps(total));
         }
+    }
+
+    /// The sum of products with `high` and `low` parts, as floats.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn whole(high: __m256i, low: __m256i) -> __m256 {
+        _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_slli_epi32::<7>(high), low))
     }
 
     /// Runs `$columns::<4>` as often as it goes and then one for the rest.
@@ -513,28 +545,31 @@ mod avx2 {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn nibble_columns<const C: usize>(tiles: &[NibbleTile], rows: &[Quantised], out: &mut [[f32; GROUP]; C]) {
         let rows: [&[Quantised]; C] = std::array::from_fn(|c| &rows[c * tiles.len()..][..tiles.len()]);
-        let low = _mm256_set1_epi8(15);
+        let fifteen = _mm256_set1_epi8(15);
         let ones = _mm256_set1_epi16(1);
         let mut sum = [_mm256_setzero_ps(); C];
         for (b, tile) in tiles.iter().enumerate() {
             // Eight products of at most 2 * 15 * 127 stay below 2^15.
-            let mut whole = [_mm256_setzero_si256(); C];
+            let mut high = [_mm256_setzero_si256(); C];
+            let mut low = [_mm256_setzero_si256(); C];
             for (j, quants) in tile.quants.iter().enumerate() {
                 let w = bytes(quants);
-                let (first, second) =
-                    (_mm256_and_si256(w, low), _mm256_and_si256(_mm256_srli_epi16::<4>(w), low));
+                let first = _mm256_and_si256(w, fifteen);
+                let second = _mm256_and_si256(_mm256_srli_epi16::<4>(w), fifteen);
                 for c in 0..C {
-                    let quads = &rows[c][b].quads;
-                    let products = _mm256_maddubs_epi16(first, _mm256_set1_epi32(quads[j]));
-                    whole[c] = _mm256_add_epi16(whole[c], products);
-                    let products = _mm256_maddubs_epi16(second, _mm256_set1_epi32(quads[j + 4]));
-                    whole[c] = _mm256_add_epi16(whole[c], products);
+                    let x = &rows[c][b];
+                    for (sum, x) in [(&mut high[c], &x.high), (&mut low[c], &x.low)] {
+                        let products = _mm256_maddubs_epi16(first, _mm256_set1_epi32(x[j]));
+                        *sum = _mm256_add_epi16(*sum, products);
+                        let products = _mm256_maddubs_epi16(second, _mm256_set1_epi32(x[j + 4]));
+                        *sum = _mm256_add_epi16(*sum, products);
+                    }
                 }
             }
             let (scale, min) = (eight_halves(&tile.scale), eight_halves(&tile.min));
             for c in 0..C {
                 let x = &rows[c][b];
-                let whole = _mm256_cvtepi32_ps(_mm256_madd_epi16(whole[c], ones));
+                let whole = whole(_mm256_madd_epi16(high[c], ones), _mm256_madd_epi16(low[c], ones));
                 sum[c] = _mm256_fmadd_ps(whole, _mm256_mul_ps(scale, _mm256_set1_ps(x.scale)), sum[c]);
                 sum[c] = _mm256_fmadd_ps(min, _mm256_set1_ps(x.sum), sum[c]);
             }
@@ -555,21 +590,25 @@ mod avx2 {
         let ones = _mm256_set1_epi16(1);
         let mut sum = [_mm256_setzero_ps(); C];
         for (b, tile) in tiles.iter().enumerate() {
-            let mut whole = [_mm256_setzero_si256(); C];
+            let mut high = [_mm256_setzero_si256(); C];
+            let mut low = [_mm256_setzero_si256(); C];
             for (t, quants) in tile.quants.iter().enumerate() {
                 let w = bytes(quants);
                 // One factor must be unsigned: the weight's sign goes over to the activation.
                 let abs = _mm256_abs_epi8(w);
                 for c in 0..C {
-                    let x = _mm256_sign_epi8(_mm256_set1_epi32(rows[c][b].quads[t]), w);
-                    let products = _mm256_madd_epi16(_mm256_maddubs_epi16(abs, x), ones);
-                    whole[c] = _mm256_add_epi32(whole[c], products);
+                    let x = &rows[c][b];
+                    for (sum, x) in [(&mut high[c], &x.high), (&mut low[c], &x.low)] {
+                        let x = _mm256_sign_epi8(_mm256_set1_epi32(x[t]), w);
+                        let products = _mm256_madd_epi16(_mm256_maddubs_epi16(abs, x), ones);
+                        *sum = _mm256_add_epi32(*sum, products);
+                    }
                 }
             }
             let scale = eight_halves(&tile.scale);
             for c in 0..C {
                 let scale = _mm256_mul_ps(scale, _mm256_set1_ps(rows[c][b].scale));
-                sum[c] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(whole[c]), scale, sum[c]);
+                sum[c] = _mm256_fmadd_ps(whole(high[c], low[c]), scale, sum[c]);
             }
         }
         for c in 0..C {
@@ -616,8 +655,8 @@ mod tests {
             let (fast, plain) = (quantised(Simd::detect(), &case), quantised(Simd::portable(), &case));
             for (a, b) in fast.iter().zip(&plain) {
                 assert_eq!(
-                    (a.quads, a.scale.to_bits(), a.sum.to_bits()),
-                    (b.quads, b.scale.to_bits(), b.sum.to_bits())
+                    (a.high, a.low, a.scale.to_bits(), a.sum.to_bits()),
+                    (b.high, b.low, b.scale.to_bits(), b.sum.to_bits())
                 );
             }
         }
