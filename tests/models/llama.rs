@@ -1,4 +1,4 @@
-//! Our decoder of the llama family, on tiny files and, where it is there, on a real one.
+//! Our decoder of llama and its relatives, on tiny files and, where it is there, on a real one.
 
 use std::num::NonZeroUsize;
 
@@ -25,10 +25,7 @@ fn load(tiny: &Tiny, threads: usize) -> CandleModel {
 }
 
 fn options(threads: usize) -> LoadOptions {
-    let mut options = LoadOptions::default();
-    options.device = DeviceChoice::Cpu;
-    options.threads = NonZeroUsize::new(threads);
-    options
+    LoadOptions { device: DeviceChoice::Cpu, threads: NonZeroUsize::new(threads), ..LoadOptions::default() }
 }
 
 fn row(model: &CandleModel, tokens: &[u32]) -> Vec<f32> {
@@ -50,6 +47,8 @@ fn logits_are_those_of_the_plain_reference() {
     for (tiny, limit) in [
         (Tiny::floats(), 1e-5),
         (Tiny { head: false, factors: false, ..Tiny::floats() }, 1e-5),
+        (Tiny { family: "qwen2", ..Tiny::floats() }, 1e-5),
+        (Tiny { family: "qwen3", ..Tiny::floats() }, 1e-5),
         (Tiny { kind: GgmlDType::F16, ..Tiny::floats() }, 1e-5),
         (Tiny { kind: GgmlDType::BF16, ..Tiny::floats() }, 1e-5),
         (Tiny::quantised(GgmlDType::Q8_0), 3e-4),
@@ -77,6 +76,8 @@ fn logits_are_those_of_the_plain_reference() {
 fn tiny_models_keep_the_contract_to_the_last_bit() {
     for tiny in [
         Tiny::floats(),
+        Tiny { family: "qwen2", ..Tiny::quantised(GgmlDType::Q4_0) },
+        Tiny { family: "qwen3", ..Tiny::floats() },
         Tiny::quantised(GgmlDType::Q4_1),
         Tiny::quantised(GgmlDType::Q8_0),
         Tiny::quantised(GgmlDType::Q6K),
@@ -92,13 +93,13 @@ fn tiny_models_keep_the_contract_to_the_last_bit() {
 fn candles_own_kernels_agree_and_keep_the_contract() {
     for tiny in [
         Tiny::floats(),
-        Tiny { head: false, factors: false, ..Tiny::floats() },
+        Tiny { family: "qwen2", ..Tiny::floats() },
+        Tiny { family: "qwen3", head: false, factors: false, ..Tiny::floats() },
         Tiny::quantised(GgmlDType::Q4_1),
         Tiny::quantised(GgmlDType::Q6K),
     ] {
         let file = tiny::write(&tiny.bytes(&[], &[]));
-        let mut options = options(1);
-        options.device = DeviceChoice::CandleCpu;
+        let options = LoadOptions { device: DeviceChoice::CandleCpu, ..options(1) };
         let model = CandleModel::load(&file.path, &options).unwrap();
         let floats = tiny.kind == GgmlDType::F32;
         let agreement = if floats { Agreement::Within(1e-4) } else { Agreement::Best };
@@ -127,8 +128,7 @@ fn a_card_says_what_the_file_says() {
 #[test]
 fn a_shorter_context_may_be_asked_for() {
     let file = tiny::write(&Tiny::floats().bytes(&[], &[]));
-    let mut options = options(1);
-    options.context = NonZeroUsize::new(5);
+    let options = LoadOptions { context: NonZeroUsize::new(5), ..options(1) };
     let model = CandleModel::load(&file.path, &options).unwrap();
     assert_eq!(model.card().context, 5);
     let refused = model.open().unwrap().feed(&TOKENS[..6]).map(|_| ());
