@@ -1,5 +1,7 @@
 //! Files that lie about themselves are refused with their name and a reason.
 
+use std::num::NonZeroUsize;
+
 use candle_core::quantized::gguf_file::Value;
 use maskwright::model::{
     Model, ModelError,
@@ -42,8 +44,7 @@ fn a_byte_changed_anywhere_in_the_header_never_panics() {
         let mut bytes = bytes.clone();
         bytes[at] = if at % 2 == 0 { 0xff } else { 0 };
         let file = tiny::write(&bytes);
-        let mut options = LoadOptions::default();
-        options.threads = std::num::NonZeroUsize::new(1);
+        let options = LoadOptions { threads: NonZeroUsize::new(1), ..LoadOptions::default() };
         // Names and numbers may become others that will do.
         if let Ok(model) = CandleModel::load(&file.path, &options) {
             let _ = model.open().unwrap().feed(&[1, 2, 3]).map(|row| row.to_host().map(|row| row.len()));
@@ -120,7 +121,7 @@ fn what_we_cannot_run_is_unsupported_by_name() {
         (
             "general.architecture",
             Value::String("mamba".into()),
-            "\"mamba\" is not supported; supported are: llama",
+            "\"mamba\" is not supported; supported are: llama, qwen2, qwen3",
         ),
         ("llama.expert_count", Value::U32(8), "mixtures of experts"),
         ("llama.rope.scaling.type", Value::String("yarn".into()), "yarn"),
