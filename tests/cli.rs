@@ -99,7 +99,10 @@ fn a_constraint_that_the_engine_refuses_is_exit_code_2_with_its_place() {
         refused(&args, None, 2, says);
     };
     run(
-        &["--json-schema", r#"{"properties":{"a":{"type":"integer","minimum":5,"maximum":4}},"required":["a"]}"#],
+        &[
+            "--json-schema",
+            r#"{"properties":{"a":{"type":"integer","minimum":5,"maximum":4}},"required":["a"]}"#,
+        ],
         "json schema: at /properties/a/minimum: ",
     );
     run(&["--json-schema", r#"{"type":"array","uniqueItems":true}"#], "at /uniqueItems: ");
@@ -116,7 +119,15 @@ fn r1_run_takes_a_schema_inline_or_as_a_file_and_the_answer_matches() {
     std::fs::write(&file, schema).unwrap();
     let validator = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     for given in [schema, file.to_str().unwrap()] {
-        let args = ["run", model.to_str().unwrap(), "Capital of France and its population?", "--json-schema", given, "--seed", "1"];
+        let args = [
+            "run",
+            model.to_str().unwrap(),
+            "Capital of France and its population?",
+            "--json-schema",
+            given,
+            "--seed",
+            "1",
+        ];
         let output = maskwright(&args, None);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -127,7 +138,16 @@ fn r1_run_takes_a_schema_inline_or_as_a_file_and_the_answer_matches() {
 #[test]
 fn json_output_says_how_it_went() {
     let Some(model) = fixture(SMOLLM2) else { return };
-    let args = ["run", model.to_str().unwrap(), "Is water wet?", "--json", "--choice", "yes, it is", "--choice", "no"];
+    let args = [
+        "run",
+        model.to_str().unwrap(),
+        "Is water wet?",
+        "--json",
+        "--choice",
+        "yes, it is",
+        "--choice",
+        "no",
+    ];
     let output = maskwright(&args, None);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["text"] == "yes, it is" || report["text"] == "no", "{report}");
@@ -156,7 +176,10 @@ fn a_reply_cut_before_its_grammar_could_end_is_exit_code_4() {
 #[test]
 fn the_prompt_may_be_piped() {
     let Some(model) = fixture(SMOLLM2) else { return };
-    let output = maskwright(&["run", model.to_str().unwrap(), "--choice", "red", "--choice", "blue"], Some("A colour?"));
+    let output = maskwright(
+        &["run", model.to_str().unwrap(), "--choice", "red", "--choice", "blue"],
+        Some("A colour?"),
+    );
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text == "red\n" || text == "blue\n", "{text:?}");
@@ -165,7 +188,13 @@ fn the_prompt_may_be_piped() {
 #[test]
 fn a_seed_makes_a_run_repeatable() {
     let Some(model) = fixture(SMOLLM2) else { return };
-    let run = || maskwright(&["run", model.to_str().unwrap(), "A name:", "--regex", "[A-Z][a-z]{2,8}", "--seed", "7"], None).stdout;
+    let run = || {
+        maskwright(
+            &["run", model.to_str().unwrap(), "A name:", "--regex", "[A-Z][a-z]{2,8}", "--seed", "7"],
+            None,
+        )
+        .stdout
+    };
     let first = run();
     assert!(!first.is_empty());
     assert_eq!(first, run());
@@ -202,7 +231,8 @@ fn case_files_run_on_a_real_tokenizer_too() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/good");
     let args = ["test", cases.to_str().unwrap(), "--tokenizer", tokenizer.to_str().unwrap()];
     let output = maskwright(&args, None);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{text}");
 }
 

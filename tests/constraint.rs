@@ -54,7 +54,8 @@ fn finding_the_place_in_a_large_schema_is_bounded() {
     let compiler = compiler();
     let mut properties = serde_json::Map::new();
     for index in 0..3_000 {
-        properties.insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
+        properties
+            .insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
     }
     properties.insert("last".into(), json!({"type": "array", "uniqueItems": true}));
     let constraint = Constraint::JsonSchema(JsonSchema::from(json!({"properties": properties})));

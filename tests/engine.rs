@@ -72,7 +72,10 @@ fn constraints() -> Vec<(&'static str, Constraint)> {
         ("date", Constraint::Regex(r"(19|20)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])".into())),
         ("letters", Constraint::Regex(r"[\p{L} ]{1,20}\.".into())),
         ("choice", Constraint::Choice(vec!["no".into(), "nobody".into(), "北京".into(), "".into()])),
-        ("sums", Constraint::Lark("start: term (/[-+]/ term)*\nterm: /[0-9]{1,3}/ | \"(\" start \")\"".into())),
+        (
+            "sums",
+            Constraint::Lark("start: term (/[-+]/ term)*\nterm: /[0-9]{1,3}/ | \"(\" start \")\"".into()),
+        ),
         ("lazy tag", Constraint::Lark("start: \"<a>\" body\nbody[suffix=\"</a>\"]: /(?s:.)*/".into())),
     ]
 }
@@ -123,8 +126,14 @@ fn masks_agree_with_accepts_for_every_kind_of_token() {
             for id in some.into_iter().chain(allowed).chain(stops).chain([size, TokenId::MAX]) {
                 let accepted = walk.matcher.accepts(&[id]).unwrap() == 1;
                 // Forced bytes have one canonical spelling in the mask, and others that are accepted.
-                assert!(accepted || !mask.allows(id), "{label}, step {step}: token {id} in the mask isn't accepted");
-                assert!(forced || mask.allows(id) == accepted, "{label}, step {step}: token {id}: {accepted}");
+                assert!(
+                    accepted || !mask.allows(id),
+                    "{label}, step {step}: token {id} in the mask isn't accepted"
+                );
+                assert!(
+                    forced || mask.allows(id) == accepted,
+                    "{label}, step {step}: token {id}: {accepted}"
+                );
             }
             if walk.step().is_none() {
                 break;
@@ -279,7 +288,9 @@ fn bytes(text: &str) -> Vec<TokenId> {
 fn a_forbidden_token_changes_nothing_and_is_named() {
     let (_, mut matcher) = yes_or_no();
     let before = matcher.mask().unwrap();
-    for (ids, index) in [(bytes("x"), 0), (bytes("yx"), 1), (bytes("yesx"), 3), (vec![END], 0), (vec![9_999], 0)] {
+    for (ids, index) in
+        [(bytes("x"), 0), (bytes("yx"), 1), (bytes("yesx"), 3), (vec![END], 0), (vec![9_999], 0)]
+    {
         let error = matcher.commit(&ids).unwrap_err();
         assert_eq!(error, MatchError::Forbidden { index, id: ids[index] });
         assert_eq!(error.fault(), Fault::Client);
@@ -477,7 +488,8 @@ fn the_cache_is_bounded_in_entries_and_bytes() {
         compile(&small, format!("[a-z]{{{index},40}}"));
         assert!(small.cached().1 <= 1 << 20, "{:?}", small.cached());
     }
-    let none = Compiler::new(Vocabulary::single_bytes(), Limits { cache_bytes: 0, ..Limits::default() }).unwrap();
+    let none =
+        Compiler::new(Vocabulary::single_bytes(), Limits { cache_bytes: 0, ..Limits::default() }).unwrap();
     compile(&none, "abc".into());
     assert_eq!(none.cached(), (0, 0));
 }

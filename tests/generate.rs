@@ -124,7 +124,10 @@ fn the_context_bounds_a_reply_and_refuses_a_prompt_that_fills_it() {
     assert_eq!((reply.text.as_str(), reply.finish.reason), ("abcde", FinishReason::Length));
     let error = local(1).reply(&request(None)).unwrap_err();
     assert!(
-        matches!(error, BackendError::Generate(GenerateError::Model(ModelError::ContextFull { given: 2, limit: 1 }))),
+        matches!(
+            error,
+            BackendError::Generate(GenerateError::Model(ModelError::ContextFull { given: 2, limit: 1 }))
+        ),
         "{error}"
     );
     assert_eq!(error.fault(), Fault::Limit);
@@ -191,8 +194,9 @@ fn an_interrupt_ends_the_reply_with_an_error_of_its_own() {
 fn characters_are_whole_in_every_event() {
     let (local, _) = scripted("é😀ß");
     let events = local.generate(&request(regex("[é😀ß]*"))).unwrap();
-    let texts: Vec<String> =
-        events.filter_map(|event| if let Event::Text(text) = event.unwrap() { Some(text) } else { None }).collect();
+    let texts: Vec<String> = events
+        .filter_map(|event| if let Event::Text(text) = event.unwrap() { Some(text) } else { None })
+        .collect();
     assert_eq!(texts.concat(), "é😀ß");
     assert!(texts.iter().all(|text| !text.contains('\u{FFFD}')), "{texts:?}");
 }
@@ -212,7 +216,11 @@ fn widths_other_than_the_vocabularys_do_no_harm() {
         let model = Scripted::new(Vocabulary::single_bytes(), "abcab").prompt(1).width(width);
         let local = Local::new(Arc::new(model), Limits::default()).unwrap();
         let reply = local.reply(&request(regex("[a-c]{5}"))).unwrap();
-        assert!(reply.text.len() == 5 && reply.finish.satisfied == Some(true), "width {width}: {}", reply.text);
+        assert!(
+            reply.text.len() == 5 && reply.finish.satisfied == Some(true),
+            "width {width}: {}",
+            reply.text
+        );
     }
 }
 

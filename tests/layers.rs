@@ -56,9 +56,8 @@ fn no_module_imports_from_its_own_floor_or_above() {
             } else {
                 name
             };
-            let allowed = from == to
-                || floor(&to) < floor(&from)
-                || SIBLINGS.contains(&(from.as_str(), to.as_str()));
+            let allowed =
+                from == to || floor(&to) < floor(&from) || SIBLINGS.contains(&(from.as_str(), to.as_str()));
             if !allowed {
                 wrong.push(format!("{}:{line}: `{from}` names `{to}`", path.display()));
             }
@@ -97,7 +96,8 @@ fn every_file_opens_with_its_purpose_and_keeps_a_readable_length() {
 
 #[test]
 fn the_table_itself_sees_what_it_should() {
-    let text = "use crate::{\n    vocab::{A, B},\n    Limits,\n};\nfn f() { crate::engine::g() }\n// crate::cli\n";
+    let text =
+        "use crate::{\n    vocab::{A, B},\n    Limits,\n};\nfn f() { crate::engine::g() }\n// crate::cli\n";
     let found: Vec<_> = crate_paths(text).into_iter().map(|(_, name)| name).collect();
     assert_eq!(found, ["vocab", "Limits", "engine"]);
     assert_eq!(floor("vocab"), 1);
@@ -139,7 +139,10 @@ fn floor(module: &str) -> usize {
 
 /// Lines that aren't comments, with their numbers.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().map(|(index, line)| (index + 1, line)).filter(|(_, line)| !line.trim_start().starts_with("//"))
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
 /// The first segment after each `crate::`, with the line where the path begins; groups are taken apart.

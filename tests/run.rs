@@ -64,8 +64,10 @@ fn r1_r4_every_finished_answer_is_valid_under_its_schema() {
 #[test]
 fn jumping_over_forced_tokens_changes_the_speed_and_not_the_language() {
     let Some(local) = smollm2() else { return };
-    let schema: Value = serde_json::from_str::<Vec<Value>>(include_str!("run/schemas.json")).unwrap()[0]["schema"].clone();
-    let mut request = request("Capital of Italy?", Constraint::JsonSchema(JsonSchema::from(schema.clone())), 3);
+    let schema: Value =
+        serde_json::from_str::<Vec<Value>>(include_str!("run/schemas.json")).unwrap()[0]["schema"].clone();
+    let mut request =
+        request("Capital of Italy?", Constraint::JsonSchema(JsonSchema::from(schema.clone())), 3);
     let with = local.reply(&request).unwrap();
     request.jump = false;
     let without = local.reply(&request).unwrap();

@@ -1,8 +1,8 @@
 //! Why a backend refuses a request or fails at it.
 
 use crate::{
-    chat::TemplateError, constraint::ConstraintError, engine::CompileError, fault::Fault, generate::GenerateError,
-    model::ModelError, sample::SampleError, vocab::VocabError,
+    chat::TemplateError, constraint::ConstraintError, engine::CompileError, fault::Fault,
+    generate::GenerateError, model::ModelError, sample::SampleError, vocab::VocabError,
 };
 
 /// A request refused before its first event, or one that failed.

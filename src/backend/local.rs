@@ -83,7 +83,11 @@ impl Local {
         let decoder = self.model.open()?;
         let generation =
             Generation::new(decoder, Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
-        Ok(Events { interrupt: generation.interrupter(), generation: Some(generation), ready: VecDeque::new() })
+        Ok(Events {
+            interrupt: generation.interrupter(),
+            generation: Some(generation),
+            ready: VecDeque::new(),
+        })
     }
 
     /// The whole reply at once.

@@ -5,7 +5,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `id` | a name for messages |
-//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `lark` |
+//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark` |
 //! | `schema`, `regex`, `choices` or `grammar` | the constraint |
 //! | `accept` | texts that must be possible |
 //! | `accept_lenient` | texts that may be possible: valid, but spelled otherwise |
@@ -82,7 +82,8 @@ impl Case {
         let fail = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
         if path.is_dir() {
             let entries = std::fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let mut paths: Vec<_> = entries.map_err(|e| fail(&e))?.into_iter().map(|entry| entry.path()).collect();
+            let mut paths: Vec<_> =
+                entries.map_err(|e| fail(&e))?.into_iter().map(|entry| entry.path()).collect();
             paths.retain(|path| path.is_dir() || is_case_file(path));
             paths.sort();
             let files = paths.iter().map(|path| Self::read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -113,9 +114,12 @@ impl Case {
             Ok(None) => return Outcome::Skipped(format!("kind {:?} isn't one of this program's", self.kind)),
             Err(reason) => return Outcome::Failed(vec![reason]),
         };
-        let compiled =
-            constraint.to_grammar(limits).map_err(CompileError::from).and_then(|grammar| compiler.compile(&grammar));
-        let must_fail = self.expect_error.as_ref().is_some_and(|kind| !matches!(kind, Value::Null | Value::Bool(false)));
+        let compiled = constraint
+            .to_grammar(limits)
+            .map_err(CompileError::from)
+            .and_then(|grammar| compiler.compile(&grammar));
+        let must_fail =
+            self.expect_error.as_ref().is_some_and(|kind| !matches!(kind, Value::Null | Value::Bool(false)));
         match compiled {
             Err(error) if must_fail => self.check_place(&error),
             Err(error) if self.may_error => Outcome::Passed(vec![format!("refused: {error}")]),
@@ -138,10 +142,11 @@ impl Case {
                 Constraint::JsonSchema(JsonSchema::from(schema).with_options(options))
             }
             "json_object" => Constraint::JsonObject(options),
-            "regex" => {
-                Constraint::Regex(self.regex.clone().or(self.grammar.clone()).ok_or_else(|| missing("regex"))?)
-            }
+            "regex" => Constraint::Regex(
+                self.regex.clone().or(self.grammar.clone()).ok_or_else(|| missing("regex"))?,
+            ),
             "choice" => Constraint::Choice(self.choices.clone().ok_or_else(|| missing("choices"))?),
+            "gbnf" => Constraint::Gbnf(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
             "lark" => Constraint::Lark(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
             _ => return Ok(None),
         }))
@@ -150,6 +155,9 @@ impl Case {
     fn check_place(&self, error: &CompileError) -> Outcome {
         let place = match error {
             CompileError::Constraint(ConstraintError::Grammar { position, .. }) => *position,
+            CompileError::Constraint(ConstraintError::Gbnf(error)) => {
+                Some((error.place.line, error.place.column))
+            }
             _ => None,
         };
         let wrong = |wanted: Option<usize>, given: Option<usize>| wanted.is_some() && wanted != given;

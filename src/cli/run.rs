@@ -47,7 +47,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if finish.reason == FinishReason::Length && finish.satisfied == Some(false) {
         let limit = args.max_tokens;
         let code = ExitCode::from(Failure::TRUNCATED);
-        writeln!(std::io::stderr(), "error: cut off after {limit} tokens or by the model's context, before the grammar could end")?;
+        writeln!(
+            std::io::stderr(),
+            "error: cut off after {limit} tokens or by the model's context, before the grammar could end"
+        )?;
         return Ok(code);
     }
     Ok(ExitCode::SUCCESS)
@@ -94,8 +97,8 @@ fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, Stri
 
 #[cfg(feature = "candle")]
 fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
-    use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
     use super::args::Device;
+    use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
     use std::num::NonZeroUsize;
 
     let config = Config::from_env();

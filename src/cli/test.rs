@@ -7,12 +7,7 @@ use super::{
     cases::{Case, Outcome},
     failure::Failure,
 };
-use crate::{
-    Limits, Vocabulary,
-    constraint::SchemaOptions,
-    engine::Compiler,
-    vocab::SpecialsHint,
-};
+use crate::{Limits, Vocabulary, constraint::SchemaOptions, engine::Compiler, vocab::SpecialsHint};
 
 pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let vocab = match &args.tokenizer {
@@ -56,7 +51,8 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
-    let fail = |reason: &dyn std::fmt::Display| Failure::usage(format!("--tokenizer: {}: {reason}", path.display()));
+    let fail =
+        |reason: &dyn std::fmt::Display| Failure::usage(format!("--tokenizer: {}: {reason}", path.display()));
     if path.extension().is_some_and(|extension| extension == "gguf") {
         return gguf_vocabulary(path);
     }
@@ -79,5 +75,8 @@ fn gguf_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
 
 #[cfg(not(feature = "candle"))]
 fn gguf_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
-    Err(Failure::usage(format!("--tokenizer: {}: reading a .gguf needs the feature `candle`", path.display())))
+    Err(Failure::usage(format!(
+        "--tokenizer: {}: reading a .gguf needs the feature `candle`",
+        path.display()
+    )))
 }

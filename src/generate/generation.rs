@@ -242,8 +242,8 @@ impl<'m> Generation<'m> {
         };
         self.pending.push(id);
         self.emit(detail);
-        let stopped = self.vocab.stop_tokens().contains(&id)
-            && self.matcher.as_ref().is_none_or(Matcher::is_complete);
+        let stopped =
+            self.vocab.stop_tokens().contains(&id) && self.matcher.as_ref().is_none_or(Matcher::is_complete);
         if stopped || self.stop.found().is_some() {
             self.ended = Some(FinishReason::Stop);
         } else {

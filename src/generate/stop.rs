@@ -151,7 +151,11 @@ mod tests {
         for (strings, text, expected, found) in cases {
             for chunk in 1..=text.chars().count() {
                 let (out, by) = cut(strings, text, chunk);
-                assert_eq!((out.as_str(), by.as_deref()), (expected, found), "{strings:?} {text:?} by {chunk}");
+                assert_eq!(
+                    (out.as_str(), by.as_deref()),
+                    (expected, found),
+                    "{strings:?} {text:?} by {chunk}"
+                );
             }
         }
     }

@@ -104,6 +104,11 @@ impl Gbnf {
         if lark.len() > limit {
             return Err(too_large(lark.len() / 16, limits.grammar_symbols));
         }
+        let lark = tokens.iter().enumerate().fold(lark, |mut text, (number, token)| {
+            // Tells apart grammars that differ in tokens only. Writing to a string can't fail.
+            let _ = writeln!(text, "// t{number} is {:?}", token.item.to_string());
+            text
+        });
         let stack = stack_needed(&lark);
         if stack > STACK {
             let kind = GbnfErrorKind::ChainTooLong { given: stack, limit: STACK };
