@@ -101,7 +101,7 @@ fn a_constraint_that_the_engine_refuses_is_exit_code_2_with_its_place() {
     run(
         &[
             "--json-schema",
-            r#"{"properties":{"a":{"type":"integer","minimum":5,"maximum":4}},"required":["a"]}"#,
+            r#"{"type":"object","properties":{"a":{"type":"integer","minimum":5,"maximum":4}},"required":["a"]}"#,
         ],
         "json schema: at /properties/a/minimum: ",
     );

@@ -155,7 +155,8 @@ fn hostile_grammars_fail_fast() {
         Constraint::Choice(vec!["x".repeat(2 << 20)]),
     ] {
         let error = refusal(&compiler, &constraint).map(|error| error.to_string()).unwrap_or_default();
-        assert!(!error.is_empty() && !error.contains('\n'), "{error:?}");
+        let given = format!("{constraint:?}").chars().take(80).collect::<String>();
+        assert!(!error.is_empty() && !error.contains('\n'), "{given}: {error:?}");
     }
     // Not a measurement: only a hang, or work without bounds, takes this long.
     assert!(start.elapsed().as_secs() < 120);

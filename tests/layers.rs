@@ -38,7 +38,7 @@ const GATES: [(&str, &[&str]); 18] = [
     ("minijinja_contrib", &["chat/template.rs", "chat/template/"]),
     ("rand", &["sample/", "model/hub/"]),
     ("rand_chacha", &["sample/"]),
-    ("regex_syntax", &["constraint/"]),
+    ("regex_syntax", &["constraint/", "vocab/"]),
     ("clap", &["cli/"]),
     ("ctrlc", &["cli/"]),
     ("std::env", &["config.rs"]),

@@ -108,7 +108,7 @@ fn an_unconstrained_reply_ends_by_itself_or_at_a_stop_string() {
     let Some(local) = smollm2() else { return };
     let mut request = Request {
         sampling: SamplingConfig::greedy(),
-        max_tokens: Some(60),
+        max_tokens: Some(200),
         ..Request::new(Input::Chat(vec![Message::user("What is the capital of France?")]))
     };
     let whole = local.reply(&request).unwrap();

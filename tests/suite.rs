@@ -12,6 +12,7 @@ mod gbnf;
 mod generate;
 mod hub;
 mod layers;
+mod models;
 mod run;
 mod sampler;
 mod vocab;

@@ -86,11 +86,11 @@ impl Compiler {
             grammar.refusal(&error.to_string(), &mut compiles)
         })?;
         let mut prototype = Guarded::new(parser);
-        // A grammar whose language is empty, or has no spelling in this vocabulary, is found out here and not at
-        // the first token.
+        // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
+        // (`a{1000000000000}`) is found out here and not at the first token.
         let mut probe = prototype.deep_clone();
         if !probe.is_stopped() {
-            probe.mask().map_err(|error| match error {
+            probe.forced().and_then(|_| probe.mask()).map_err(|error| match error {
                 MatchError::DeadEnd => refused(grammar, "nothing matches it: the language is empty"),
                 error => refused(grammar, &error.to_string()),
             })?;

@@ -73,10 +73,9 @@ impl Guarded {
 
     /// Tokens that must follow. The engine answers with none when it fails, too: hence the second look.
     pub(super) fn forced(&mut self) -> Result<Vec<TokenId>, MatchError> {
-        self.run(|parser| {
-            let ids = parser.compute_ff_tokens();
-            parser.parser.get_error().map_or(Ok(ids), |error| Err(error.message()))
-        })
+        let ids = self.run(|parser| Ok::<_, Infallible>(parser.compute_ff_tokens()))?;
+        let Some(error) = self.parser.parser.get_error() else { return Ok(ids) };
+        Err(self.fail(error.stop_reason(), &error.message()))
     }
 
     /// Whether the end was reached, so that nothing may follow.
@@ -140,18 +139,21 @@ impl Guarded {
                 Err(panic) => Err(panic.to_string()),
             }
         };
-        result.map_err(|message| {
-            let error = match self.parser.stop_reason() {
-                _ if self.is_cancelled() => MatchError::Cancelled,
-                StopReason::Cancelled => MatchError::Cancelled,
-                StopReason::LexerTooComplex | StopReason::ParserTooComplex | StopReason::MaxTokensTotal => {
-                    MatchError::TooComplex(one_line(&message))
-                }
-                StopReason::NoExtensionBias => MatchError::DeadEnd,
-                _ => MatchError::Internal(one_line(&message)),
-            };
-            self.failed = Some(error.clone());
-            error
-        })
+        result.map_err(|message| self.fail(self.parser.stop_reason(), &message))
+    }
+
+    /// Ends the parser for good; the error says why.
+    fn fail(&mut self, reason: StopReason, message: &str) -> MatchError {
+        let error = match reason {
+            _ if self.is_cancelled() => MatchError::Cancelled,
+            StopReason::Cancelled => MatchError::Cancelled,
+            StopReason::LexerTooComplex | StopReason::ParserTooComplex | StopReason::MaxTokensTotal => {
+                MatchError::TooComplex(one_line(message))
+            }
+            StopReason::NoExtensionBias => MatchError::DeadEnd,
+            _ => MatchError::Internal(one_line(message)),
+        };
+        self.failed = Some(error.clone());
+        error
     }
 }

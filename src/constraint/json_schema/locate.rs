@@ -65,10 +65,7 @@ impl Search<'_> {
         let mut message = message.to_owned();
         // A reference may lead back to where the search has been.
         let mut seen = vec![pointer.clone()];
-        while let Some((child, reason)) = self.refused_child(&pointer, &message) {
-            if seen.contains(&child) {
-                break;
-            }
+        while let Some((child, reason)) = self.refused_child(&pointer, &message, &seen) {
             seen.push(child.clone());
             (pointer, message) = (child, reason);
         }
@@ -101,9 +98,13 @@ impl Search<'_> {
     }
 
     /// The first subschema directly under `pointer` that is refused by itself and in the same way.
-    fn refused_child(&mut self, pointer: &str, message: &str) -> Option<(String, String)> {
-        let node = self.root.pointer(pointer)?;
-        for child in children(node, pointer) {
+    fn refused_child(&mut self, pointer: &str, message: &str, seen: &[String]) -> Option<(String, String)> {
+        for child in children(self.root.pointer(pointer)?, pointer) {
+            let Some(node) = self.root.pointer(&child) else { continue };
+            let leads_back = |child: &String| seen.contains(child);
+            if leads_back(&child) || reference(node).as_ref().is_some_and(leads_back) {
+                continue;
+            }
             if let Err(reason) = self.probe(&child, None)
                 && same_kind(&reason, message)
             {
@@ -114,10 +115,13 @@ impl Search<'_> {
     }
 
     /// The keyword of the schema at `pointer` without which it isn't refused, or else is refused differently.
+    /// `type` comes last: without it, nearly every contradiction is resolved.
     fn refused_keyword(&mut self, pointer: &str, message: &str) -> Option<String> {
         let Some(Value::Object(node)) = self.root.pointer(pointer) else { return None };
         let mut changed = None;
-        for keyword in node.keys().filter(|key| !key.starts_with('$') || *key == "$ref") {
+        let (types, others): (Vec<_>, Vec<_>) =
+            node.keys().filter(|key| !key.starts_with('$') || *key == "$ref").partition(|key| *key == "type");
+        for keyword in others.into_iter().chain(types) {
             match self.probe(pointer, Some(keyword)) {
                 Ok(()) => return Some(keyword.clone()),
                 Err(reason) if reason == SPENT => return changed,
@@ -141,19 +145,19 @@ impl Search<'_> {
         if pointer.is_empty() {
             return self.ask(root);
         }
-        let Value::Object(mut root) = root else { return Err(SPENT.into()) };
-        let dialect = root.get("$schema").cloned();
-        let old = dialect
-            .as_ref()
-            .and_then(Value::as_str)
-            .is_some_and(|uri| ["draft-04", "draft-06", "draft-07"].iter().any(|draft| uri.contains(draft)));
-        let id_key = if old && root.contains_key("id") { "id" } else { "$id" };
-        let id = root.entry(id_key).or_insert_with(|| json!("maskwright:root")).as_str().unwrap_or_default();
-        let target = format!("{}#{pointer}", id.trim_end_matches('#'));
+        let Value::Object(root_keys) = &mut root else { return Err(SPENT.into()) };
+        // References are resolved from the document's root, which is another one now.
         let mut document = Map::new();
-        document.extend(dialect.map(|dialect| ("$schema".to_owned(), dialect)));
-        document.insert("$ref".into(), json!(target));
-        document.insert(if old { "definitions" } else { "$defs" }.into(), json!({"root": root}));
+        for key in ["$schema", "$id", "id"] {
+            document.extend(root_keys.remove(key).map(|value| (key.to_owned(), value)));
+        }
+        let dialect = document.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let old = ["draft-04", "draft-06", "draft-07"].iter().any(|draft| dialect.contains(draft));
+        let home = if old { "definitions" } else { "$defs" };
+        let prefix = format!("#/{home}/root");
+        move_references(&mut root, &prefix);
+        document.insert("$ref".into(), json!(format!("{prefix}{}", encode(pointer))));
+        document.insert(home.into(), json!({"root": root}));
         self.ask(Value::Object(document))
     }
 
@@ -178,8 +182,8 @@ fn same_kind(reason: &str, message: &str) -> bool {
 /// Pointers to the subschemas directly under `node`, and to what its reference names.
 fn children(node: &Value, pointer: &str) -> Vec<String> {
     let mut children = Vec::new();
-    let Value::Object(node) = node else { return children };
-    for (keyword, value) in node {
+    let Value::Object(keywords) = node else { return children };
+    for (keyword, value) in keywords {
         let keyword = keyword.as_str();
         match value {
             Value::Array(items) if LIST.contains(&keyword) => {
@@ -189,15 +193,84 @@ fn children(node: &Value, pointer: &str) -> Vec<String> {
                 children.extend(named.keys().map(|name| format!("{pointer}/{keyword}/{}", escape(name))));
             }
             Value::Object(_) if ONE.contains(&keyword) => children.push(format!("{pointer}/{keyword}")),
-            Value::String(reference) if keyword == "$ref" && reference.starts_with("#/") => {
-                children.push(reference[1..].to_owned());
-            }
             _ => {}
         }
     }
+    children.extend(reference(node));
     children
+}
+
+/// The pointer that a schema's local reference names.
+fn reference(node: &Value) -> Option<String> {
+    node.get("$ref")?.as_str()?.strip_prefix('#').filter(|pointer| pointer.starts_with('/')).map(decode)
 }
 
 fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Points local references to where the document they are of has been moved.
+fn move_references(value: &mut Value, prefix: &str) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                if let Value::String(reference) = value
+                    && key == "$ref"
+                    && (reference == "#" || reference.starts_with("#/"))
+                {
+                    reference.replace_range(..1, prefix);
+                } else {
+                    move_references(value, prefix);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, prefix)),
+        _ => {}
+    }
+}
+
+/// A pointer as the fragment of a URI (RFC 6901, section 6).
+fn encode(pointer: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte);
+    pointer
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// The pointer that a fragment holds; the fragment itself where it isn't well formed.
+fn decode(fragment: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = fragment.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = (byte == b'%').then(|| after.get(..2)).flatten();
+        let decoded = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        bytes.push(decoded.unwrap_or(byte));
+        rest = if decoded.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| fragment.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_survive_being_fragments() {
+        for pointer in ["/a/b", "/patternProperties/^a[0-9]+%", "/é/~1x", ""] {
+            assert_eq!(decode(&encode(pointer)), pointer);
+        }
+        assert_eq!(decode("/100%/%zz"), "/100%/%zz");
+    }
+
+    #[test]
+    fn only_local_references_move() {
+        let mut schema =
+            json!({"a": [{"$ref": "#/x"}, {"$ref": "#"}, {"$ref": "other#/x"}, {"$ref": "#anchor"}]});
+        move_references(&mut schema, "#/$defs/root");
+        let moved = json!({"a": [
+            {"$ref": "#/$defs/root/x"}, {"$ref": "#/$defs/root"}, {"$ref": "other#/x"}, {"$ref": "#anchor"}
+        ]});
+        assert_eq!(schema, moved);
+    }
 }

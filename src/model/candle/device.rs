@@ -9,8 +9,10 @@ pub enum DeviceChoice {
     /// The first accelerator this build has code for and this machine has, otherwise the processor.
     #[default]
     Auto,
-    /// The processor.
+    /// The processor, with our own kernels where they are made for it (x86-64), otherwise with candle's.
     Cpu,
+    /// The processor, with candle's kernels: slower, and another opinion on every number.
+    CandleCpu,
     /// An NVIDIA GPU by its number; needs a build with feature `cuda`.
     Cuda(usize),
     /// Apple's GPU; needs a build with feature `metal`.
@@ -22,20 +24,21 @@ pub enum DeviceChoice {
 pub(super) enum Place {
     /// Our own kernels.
     Cpu,
-    /// Tensors on an accelerator.
-    Accelerator(candle_core::Device),
+    /// Candle's tensors.
+    Candle(candle_core::Device),
 }
 
 impl DeviceChoice {
     /// Finds the device.
     pub(super) fn resolve(self) -> Result<Place, ModelError> {
         match self {
-            Self::Cpu => Ok(Place::Cpu),
+            Self::Cpu if cfg!(target_arch = "x86_64") => Ok(Place::Cpu),
+            Self::Cpu | Self::CandleCpu => Ok(Place::Candle(candle_core::Device::Cpu)),
             Self::Cuda(number) if cfg!(feature = "cuda") => {
-                candle_core::Device::new_cuda(number).map(Place::Accelerator).map_err(device_error)
+                candle_core::Device::new_cuda(number).map(Place::Candle).map_err(device_error)
             }
             Self::Metal if cfg!(feature = "metal") => {
-                candle_core::Device::new_metal(0).map(Place::Accelerator).map_err(device_error)
+                candle_core::Device::new_metal(0).map(Place::Candle).map_err(device_error)
             }
             Self::Cuda(_) => Err(missing("cuda")),
             Self::Metal => Err(missing("metal")),
@@ -71,6 +74,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(DeviceChoice::Auto.resolve(), Ok(Place::Cpu)));
+        let auto = DeviceChoice::Auto.resolve();
+        assert!(matches!(auto, Ok(Place::Cpu | Place::Candle(candle_core::Device::Cpu))));
     }
 }

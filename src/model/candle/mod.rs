@@ -21,14 +21,18 @@ mod kernel;
 mod linear;
 mod network;
 mod session;
+mod tensor;
 mod threads;
 
 use std::{num::NonZeroUsize, path::Path, sync::Arc};
 
-use self::{cpu::Cpu, device::Place, gguf::GgufFile, network::Network, session::NetworkSession};
+use self::{
+    compute::Compute, cpu::Cpu, device::Place, gguf::GgufFile, network::Network, session::NetworkSession,
+    tensor::Tensors,
+};
 pub use self::{device::DeviceChoice, gguf::read_metadata};
 use super::{Model, ModelCard, ModelError, Session};
-use crate::vocab::{GgufMetadata, GgufValue, Vocabulary};
+use crate::vocab::{GgufValue, Vocabulary};
 
 /// How to load a model.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +57,12 @@ pub struct LoadOptions {
 pub struct CandleModel {
     card: ModelCard,
     vocabulary: Arc<Vocabulary>,
-    network: Network<Cpu>,
+    network: AnyNetwork,
+}
+
+enum AnyNetwork {
+    Cpu(Network<Cpu>),
+    Tensors(Network<Tensors>),
 }
 
 impl CandleModel {
@@ -63,39 +72,48 @@ impl CandleModel {
     /// [`ModelError::Load`] where the file can't be read or contradicts itself, [`ModelError::Unsupported`] for an
     /// architecture or device this build can't run, [`ModelError::Vocab`] for its tokenizer.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self, ModelError> {
-        Self::with_vocabulary(path, options, Vocabulary::from_gguf)
-    }
-
-    fn with_vocabulary<E: Into<ModelError>>(
-        path: &Path,
-        options: &LoadOptions,
-        vocabulary: impl FnOnce(&GgufMetadata) -> Result<Arc<Vocabulary>, E>,
-    ) -> Result<Self, ModelError> {
         let file = GgufFile::open(path)?;
-        let place = match options.device.resolve()? {
-            Place::Cpu => Cpu::new(options.threads.unwrap_or_else(default_threads).get())?,
-            Place::Accelerator(_) => return Err(ModelError::Unsupported("not yet".into())),
+        let vocabulary = Vocabulary::from_gguf(&file.metadata)?;
+        let (network, mut card) = match options.device.resolve()? {
+            Place::Cpu => {
+                let threads = options.threads.unwrap_or_else(default_threads);
+                let (network, card) = load(&file, Cpu::new(threads.get())?, options)?;
+                (AnyNetwork::Cpu(network), card)
+            }
+            Place::Candle(device) => {
+                let (network, card) = load(&file, Tensors::new(device), options)?;
+                (AnyNetwork::Tensors(network), card)
+            }
         };
-        let mut network = Network::load(&file, place)?;
-        if let Some(context) = options.context {
-            network.config.context = network.config.context.min(context.get());
+        if card.name.is_empty() {
+            card.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
-        let text = |key: &str| match file.metadata.get(key) {
-            Some(GgufValue::String(text)) => Some(text.clone()),
-            _ => None,
-        };
-        let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let card = ModelCard {
-            name: text("general.name").unwrap_or_else(stem),
-            architecture: network.config.architecture.clone(),
-            context: network.config.context,
-            width: network.width,
-            device: compute::Compute::name(&network.place),
-            template: text("tokenizer.chat_template"),
-        };
-        let vocabulary = vocabulary(&file.metadata).map_err(Into::into)?;
         Ok(Self { card, vocabulary, network })
     }
+}
+
+fn load<C: Compute>(
+    file: &GgufFile,
+    place: C,
+    options: &LoadOptions,
+) -> Result<(Network<C>, ModelCard), ModelError> {
+    let mut network = Network::load(file, place)?;
+    if let Some(context) = options.context {
+        network.config.context = network.config.context.min(context.get());
+    }
+    let text = |key: &str| match file.metadata.get(key) {
+        Some(GgufValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let card = ModelCard {
+        name: text("general.name").unwrap_or_default(),
+        architecture: network.config.architecture.clone(),
+        context: network.config.context,
+        width: network.width,
+        device: network.place.name(),
+        template: text("tokenizer.chat_template"),
+    };
+    Ok((network, card))
 }
 
 fn default_threads() -> NonZeroUsize {
@@ -113,7 +131,10 @@ impl Model for CandleModel {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, ModelError> {
-        Ok(Box::new(NetworkSession::new(&self.network)))
+        Ok(match &self.network {
+            AnyNetwork::Cpu(network) => Box::new(NetworkSession::new(network)),
+            AnyNetwork::Tensors(network) => Box::new(NetworkSession::new(network)),
+        })
     }
 }
 

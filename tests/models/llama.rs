@@ -1,0 +1,152 @@
+//! Our decoder of the llama family, on tiny files and, where it is there, on a real one.
+
+use std::num::NonZeroUsize;
+
+use candle_core::quantized::GgmlDType;
+use maskwright::model::{
+    Model, ModelError,
+    candle::{CandleModel, DeviceChoice, LoadOptions},
+    contract::{self, Agreement},
+};
+
+use super::{
+    reference,
+    tiny::{self, Tiny},
+};
+
+const TOKENS: [u32; 11] = [1, 70, 200, 3, 3, 258, 9, 101, 42, 41, 40];
+
+fn load(tiny: &Tiny, threads: usize) -> CandleModel {
+    let file = tiny::write(&tiny.bytes(&[], &[]));
+    CandleModel::load(&file.path, &options(threads)).unwrap()
+}
+
+fn options(threads: usize) -> LoadOptions {
+    let mut options = LoadOptions::default();
+    options.device = DeviceChoice::Cpu;
+    options.threads = NonZeroUsize::new(threads);
+    options
+}
+
+fn row(model: &CandleModel, tokens: &[u32]) -> Vec<f32> {
+    model.open().unwrap().feed(tokens).unwrap().to_host().unwrap().into_owned()
+}
+
+/// How far apart two rows are, in units of how far the second spreads.
+fn distance(given: &[f32], expected: &[f64]) -> f64 {
+    assert_eq!(given.len(), expected.len());
+    let mean = expected.iter().sum::<f64>() / expected.len() as f64;
+    let spread: f64 = expected.iter().map(|x| (x - mean).powi(2)).sum();
+    let error: f64 = given.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).powi(2)).sum();
+    (error / spread).sqrt()
+}
+
+#[test]
+fn logits_are_those_of_the_plain_reference() {
+    // Quantised weights are multiplied with activations of eight bits, which is what the distance comes from; the
+    // kinds that are quantised anew add a little.
+    for (tiny, limit) in [
+        (Tiny::floats(), 1e-5),
+        (Tiny { head: false, factors: false, ..Tiny::floats() }, 1e-5),
+        (Tiny { kind: GgmlDType::F16, ..Tiny::floats() }, 1e-5),
+        (Tiny { kind: GgmlDType::BF16, ..Tiny::floats() }, 1e-5),
+        (Tiny::quantised(GgmlDType::Q8_0), 0.03),
+        (Tiny::quantised(GgmlDType::Q4_0), 0.03),
+        (Tiny::quantised(GgmlDType::Q4_1), 0.03),
+        (Tiny::quantised(GgmlDType::Q4K), 0.03),
+        (Tiny::quantised(GgmlDType::Q5_0), 0.03),
+        (Tiny::quantised(GgmlDType::Q5_1), 0.03),
+        (Tiny::quantised(GgmlDType::Q5K), 0.03),
+        (Tiny::quantised(GgmlDType::Q6K), 0.03),
+        (Tiny::quantised(GgmlDType::Q3K), 0.03),
+        (Tiny::quantised(GgmlDType::Q2K), 0.03),
+    ] {
+        let model = load(&tiny, 1);
+        let weights = tiny.weights();
+        for length in [1, 2, TOKENS.len()] {
+            let expected = reference::logits(&tiny, &weights, &TOKENS[..length]);
+            let distance = distance(&row(&model, &TOKENS[..length]), &expected);
+            assert!(distance < limit, "{tiny:?}, {length} tokens: {distance}");
+        }
+    }
+}
+
+#[test]
+fn tiny_models_keep_the_contract_to_the_last_bit() {
+    for tiny in [
+        Tiny::floats(),
+        Tiny::quantised(GgmlDType::Q4_1),
+        Tiny::quantised(GgmlDType::Q8_0),
+        Tiny::quantised(GgmlDType::Q6K),
+    ] {
+        for threads in [1, 3] {
+            contract::all(&load(&tiny, threads), &TOKENS, Agreement::Exact)
+                .unwrap_or_else(|e| panic!("{tiny:?} with {threads} threads: {e}"));
+        }
+    }
+}
+
+#[test]
+fn candles_own_kernels_agree_and_keep_the_contract() {
+    for tiny in [
+        Tiny::floats(),
+        Tiny { head: false, factors: false, ..Tiny::floats() },
+        Tiny::quantised(GgmlDType::Q4_1),
+        Tiny::quantised(GgmlDType::Q6K),
+    ] {
+        let file = tiny::write(&tiny.bytes(&[], &[]));
+        let mut options = options(1);
+        options.device = DeviceChoice::CandleCpu;
+        let model = CandleModel::load(&file.path, &options).unwrap();
+        let floats = tiny.kind == GgmlDType::F32;
+        let agreement = if floats { Agreement::Within(1e-4) } else { Agreement::Best };
+        contract::all(&model, &TOKENS, agreement).unwrap_or_else(|e| panic!("{tiny:?}: {e}"));
+        let expected = reference::logits(&tiny, &tiny.weights(), &TOKENS);
+        let distance = distance(&row(&model, &TOKENS), &expected);
+        assert!(distance < if floats { 1e-5 } else { 0.05 }, "{tiny:?}: {distance}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let tiny = Tiny::quantised(GgmlDType::Q4_1);
+    assert_eq!(row(&load(&tiny, 1), &TOKENS), row(&load(&tiny, 4), &TOKENS));
+}
+
+#[test]
+fn a_card_says_what_the_file_says() {
+    let model = load(&Tiny::floats(), 2);
+    let card = model.card();
+    assert_eq!((card.architecture.as_str(), card.context, card.width), ("llama", tiny::CONTEXT, 263));
+    assert!(card.device.contains("2 threads"), "{}", card.device);
+    assert_eq!(model.vocabulary().size(), 259, "narrower than the logits");
+}
+
+#[test]
+fn a_shorter_context_may_be_asked_for() {
+    let file = tiny::write(&Tiny::floats().bytes(&[], &[]));
+    let mut options = options(1);
+    options.context = NonZeroUsize::new(5);
+    let model = CandleModel::load(&file.path, &options).unwrap();
+    assert_eq!(model.card().context, 5);
+    let refused = model.open().unwrap().feed(&TOKENS[..6]).map(|_| ());
+    assert!(matches!(refused, Err(ModelError::ContextFull { given: 6, limit: 5 })), "{refused:?}");
+}
+
+/// The model of `fixtures`, where it was fetched.
+fn smollm2() -> Option<CandleModel> {
+    let home = std::env::var_os("HOME")?;
+    let path =
+        std::path::Path::new(&home).join(".cache/maskwright/fixtures/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    if !path.exists() {
+        println!("skipped: {} isn't there", path.display());
+        return None;
+    }
+    Some(CandleModel::load(&path, &options(2)).unwrap())
+}
+
+#[test]
+fn a_real_model_keeps_the_contract_to_the_last_bit() {
+    let Some(model) = smollm2() else { return };
+    contract::all(&model, &[504, 2365, 6354, 16438, 28, 1165, 411, 260, 3426, 42], Agreement::Exact).unwrap();
+}
