@@ -2,6 +2,7 @@
 
 mod corpus;
 mod engine;
+mod grammars;
 mod model;
 mod properties;
 mod reference;

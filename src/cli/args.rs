@@ -28,6 +28,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Run case files: texts that a schema or grammar must accept or reject.
     Test(TestArgs),
+    /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
+    Explain(ExplainArgs),
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +113,9 @@ pub(super) struct ConstraintArgs {
     /// One of the texts given this way; repeat it.
     #[arg(long, value_name = "TEXT", group = "constraint")]
     choice: Vec<String>,
+    /// GBNF grammar, a file.
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    grammar: Option<PathBuf>,
     /// Lark grammar, a file.
     #[arg(long, value_name = "FILE", group = "constraint")]
     lark: Option<PathBuf>,
@@ -154,6 +159,23 @@ pub(super) struct TestArgs {
     pub(super) verbose: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// GBNF grammar, a file.
+    #[arg(long, value_name = "FILE", required = true)]
+    grammar: PathBuf,
+    /// Print the lowered grammar, too.
+    #[arg(long)]
+    pub(super) lark: bool,
+}
+
+impl ExplainArgs {
+    /// The grammar's text.
+    pub(super) fn text(&self, limits: &Limits) -> Result<String, Failure> {
+        read_text("--grammar", &self.grammar, limits.grammar_bytes)
+    }
+}
+
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
@@ -170,6 +192,8 @@ impl ConstraintArgs {
             Some(Constraint::JsonObject(options))
         } else if let Some(pattern) = &self.regex {
             Some(Constraint::Regex(pattern.clone()))
+        } else if let Some(path) = &self.grammar {
+            Some(Constraint::Gbnf(read_text("--grammar", path, limits.grammar_bytes)?))
         } else if let Some(path) = &self.lark {
             Some(Constraint::Lark(read_text("--lark", path, limits.grammar_bytes)?))
         } else if !self.choice.is_empty() {

@@ -5,7 +5,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `id` | a name for messages |
-//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `lark` |
+//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark` |
 //! | `schema`, `regex`, `choices` or `grammar` | the constraint |
 //! | `accept` | texts that must be possible |
 //! | `accept_lenient` | texts that may be possible: valid, but spelled otherwise |
@@ -146,6 +146,7 @@ impl Case {
                 self.regex.clone().or(self.grammar.clone()).ok_or_else(|| missing("regex"))?,
             ),
             "choice" => Constraint::Choice(self.choices.clone().ok_or_else(|| missing("choices"))?),
+            "gbnf" => Constraint::Gbnf(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
             "lark" => Constraint::Lark(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
             _ => return Ok(None),
         }))
@@ -154,6 +155,9 @@ impl Case {
     fn check_place(&self, error: &CompileError) -> Outcome {
         let place = match error {
             CompileError::Constraint(ConstraintError::Grammar { position, .. }) => *position,
+            CompileError::Constraint(ConstraintError::Gbnf(error)) => {
+                Some((error.place.line, error.place.column))
+            }
             _ => None,
         };
         let wrong = |wanted: Option<usize>, given: Option<usize>| wanted.is_some() && wanted != given;

@@ -5,6 +5,7 @@
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
+//! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
 //! | `failure.rs` | errors as one line and an exit code |
 //!
 //! Exit codes: 0 done, 1 failure while running, 2 bad usage or constraint, 3 the model can't be loaded, 4 cut off
@@ -12,6 +13,7 @@
 
 mod args;
 mod cases;
+mod explain;
 mod failure;
 mod run;
 mod test;
@@ -29,6 +31,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Test(args) => test::test(&args),
+        Command::Explain(args) => explain::explain(&args),
     };
     result.unwrap_or_else(|failure| failure.report())
 }

@@ -1,5 +1,6 @@
 //! What can be wrong with a constraint, and where.
 
+use super::gbnf::GbnfError;
 use crate::fault::Fault;
 
 /// A constraint that can't be honoured. Nothing is generated under it.
@@ -36,6 +37,9 @@ pub enum ConstraintError {
         /// What is wrong there.
         reason: String,
     },
+    /// A GBNF grammar is wrong or too large.
+    #[error("gbnf: {0}")]
+    Gbnf(#[from] GbnfError),
     /// A list of choices without a choice.
     #[error("choice: no choices were given")]
     NoChoices,
@@ -59,6 +63,7 @@ impl ConstraintError {
             Self::SchemaSyntax { .. } | Self::Schema { .. } | Self::Grammar { .. } | Self::NoChoices => {
                 Fault::Client
             }
+            Self::Gbnf(error) => error.fault(),
             Self::TooLarge { .. } => Fault::Limit,
         }
     }

@@ -6,7 +6,8 @@ use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ConstraintError, json_schema, lark, regex};
+use super::{ConstraintError, gbnf, json_schema, lark, regex};
+use crate::vocab::Vocabulary;
 
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
 #[derive(Debug, Clone)]
@@ -26,6 +27,7 @@ pub(super) enum Origin {
     Schema(Arc<Value>),
     Regex(String),
     Choice,
+    Gbnf(Arc<gbnf::Lowered>),
     Lark,
 }
 
@@ -51,8 +53,13 @@ impl Grammar {
         self.key
     }
 
-    pub(crate) fn top(&self) -> &TopLevelGrammar {
-        &self.top
+    /// The whole grammar for one vocabulary: a GBNF grammar may name tokens.
+    pub(crate) fn complete(&self, vocab: &Vocabulary) -> Result<TopLevelGrammar, ConstraintError> {
+        let completed = match &self.origin {
+            Origin::Gbnf(lowered) => gbnf::complete(lowered, vocab)?,
+            _ => None,
+        };
+        Ok(completed.unwrap_or_else(|| self.top.clone()))
     }
 
     /// The error to report when the engine refused this grammar with `message`.
@@ -69,6 +76,7 @@ impl Grammar {
             Origin::Choice => {
                 ConstraintError::Grammar { kind: "choice", position: None, reason: super::one_line(message) }
             }
+            Origin::Gbnf(_) => gbnf::refusal(message),
             Origin::Lark => lark::refusal(message),
         }
     }

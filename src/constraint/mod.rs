@@ -6,6 +6,7 @@
 //! | [`Constraint::JsonObject`] | any JSON object |
 //! | [`Constraint::Regex`] | texts the expression matches as a whole (Rust syntax, Unicode, no look-around) |
 //! | [`Constraint::Choice`] | exactly one of the given texts |
+//! | [`Constraint::Gbnf`] | texts of a GBNF grammar, llama.cpp's language ([`gbnf`]) |
 //! | [`Constraint::Lark`] | texts of a grammar in llguidance's dialect of Lark |
 //!
 //! This floor knows text only: no token ids, no vocabulary. What a constraint can't express is an error, never
@@ -46,6 +47,8 @@ pub enum Constraint {
     Regex(String),
     /// One of the given texts.
     Choice(Vec<String>),
+    /// Text of a GBNF grammar, as [`gbnf`] reads it; the rule `root` is the whole.
+    Gbnf(String),
     /// Text of a Lark grammar, as llguidance reads it; the rule `start` is the whole.
     Lark(String),
 }
@@ -62,6 +65,7 @@ impl Constraint {
             Self::JsonObject(options) => JsonSchema::object(*options).to_grammar(limits),
             Self::Regex(pattern) => regex::to_grammar(pattern, limits),
             Self::Choice(choices) => choice::to_grammar(choices, limits),
+            Self::Gbnf(text) => gbnf::to_grammar(text, limits),
             Self::Lark(text) => lark::to_grammar(text, limits),
         }
     }
@@ -74,6 +78,7 @@ impl Constraint {
             Self::JsonObject(_) => "json_object",
             Self::Regex(_) => "regex",
             Self::Choice(_) => "choice",
+            Self::Gbnf(_) => "gbnf",
             Self::Lark(_) => "lark",
         }
     }

@@ -78,7 +78,7 @@ impl Compiler {
     }
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
-        let parser = self.factory.create_parser(grammar.top().clone()).map_err(|error| {
+        let parser = self.factory.create_parser(grammar.complete(&self.vocab)?).map_err(|error| {
             let mut compiles = |part: TopLevelGrammar| match self.factory.create_parser(part) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),

@@ -4,7 +4,7 @@
 //! of it is a question of the kind "could they ever", for which more is safe. Work is bounded; past the bound the
 //! answer is "they could".
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::chars::ByteSet;
 use super::expr::{Expr, Node, Pool, Set};
@@ -28,6 +28,8 @@ struct Automaton {
     groups: Vec<Vec<(Set, Vec<usize>)>>,
     /// The bytes that may come behind a position.
     onward: Vec<ByteSet>,
+    /// Which part of the expression a position belongs to, if that is a concatenation.
+    part_of: Vec<usize>,
 }
 
 /// What two regular expressions can do that start at the same place.
@@ -39,12 +41,17 @@ pub(super) struct Meeting {
     pub(super) second_on: ByteSet,
 }
 
+/// Where the second expression of a pair, a concatenation, goes on: behind something in which of its parts, and
+/// with which bytes.
+pub(super) type Places = BTreeMap<usize, ByteSet>;
+
 /// Answers questions about pairs of expressions, each computed once.
 #[derive(Debug, Default)]
 pub(super) struct Meetings {
     automata: HashMap<Expr, Option<Automaton>>,
     sets: HashMap<(Set, Set), bool>,
     known: HashMap<(Expr, Expr), Meeting>,
+    places: HashMap<(Expr, Expr), Places>,
     steps: usize,
 }
 
@@ -58,10 +65,11 @@ impl Meetings {
         for expr in [first, second] {
             self.automata.entry(expr).or_insert_with(|| Automaton::new(pool, expr));
         }
-        let (mut there, mut back) = match (&self.automata[&first], &self.automata[&second]) {
-            (Some(a), Some(b)) => compare(pool, &mut self.sets, &mut self.steps, a, b),
-            _ => (unknown(), unknown()),
-        };
+        let ((mut there, places), (mut back, places_back)) =
+            match (&self.automata[&first], &self.automata[&second]) {
+                (Some(a), Some(b)) => compare(pool, &mut self.sets, &mut self.steps, a, b),
+                _ => unknown(),
+            };
         // Needs no walk, and makes sure that splitting comes to an end.
         let one_code_point = |expr| matches!(pool.node(expr), Node::Set(_));
         if one_code_point(second) {
@@ -70,9 +78,16 @@ impl Meetings {
         if one_code_point(first) {
             back.second_on = ByteSet::default();
         }
+        self.places.insert((second, first), places_back);
+        self.places.insert((first, second), places);
         self.known.insert((second, first), back);
         self.known.insert((first, second), there);
         there
+    }
+
+    /// Where `second` goes on over the end of `first`; nothing if that isn't known.
+    pub(super) fn places(&self, first: Expr, second: Expr) -> Option<&Places> {
+        self.places.get(&(first, second)).filter(|places| !places.is_empty())
     }
 
     /// Counts work done with the answers.
@@ -92,8 +107,11 @@ impl Meetings {
     }
 }
 
-fn unknown() -> Meeting {
-    Meeting { both_end: true, second_on: ByteSet::ALL }
+type Seen = (Meeting, Places);
+
+fn unknown() -> (Seen, Seen) {
+    let meeting = Meeting { both_end: true, second_on: ByteSet::ALL };
+    ((meeting, Places::new()), (meeting, Places::new()))
 }
 
 /// Walks over the pairs of positions that some text leads to; the meeting seen from either side.
@@ -103,8 +121,9 @@ fn compare(
     steps: &mut usize,
     a: &Automaton,
     b: &Automaton,
-) -> (Meeting, Meeting) {
+) -> (Seen, Seen) {
     let (mut there, mut back) = (Meeting::default(), Meeting::default());
+    let (mut places, mut places_back) = (Places::new(), Places::new());
     let mut seen_groups = HashSet::from([(0, 0)]);
     let mut seen = HashSet::new();
     let mut work = vec![(0, 0)];
@@ -122,16 +141,18 @@ fn compare(
                 for (&p, &q) in of_a.iter().flat_map(|p| of_b.iter().map(move |q| (p, q))) {
                     *steps += 1;
                     if *steps - start > STEPS || *steps > ALL_STEPS {
-                        return (unknown(), unknown());
+                        return unknown();
                     }
                     if !seen.insert((p, q)) {
                         continue;
                     }
                     if a.last[p] {
                         there.second_on.union(b.onward[q]);
+                        places.entry(b.part_of[q]).or_default().union(b.onward[q]);
                     }
                     if b.last[q] {
                         back.second_on.union(a.onward[p]);
+                        places_back.entry(a.part_of[p]).or_default().union(a.onward[p]);
                     }
                     if a.last[p] && b.last[q] {
                         there.both_end = true;
@@ -149,7 +170,7 @@ fn compare(
             }
         }
     }
-    (there, back)
+    ((there, places), (back, places_back))
 }
 
 fn lead_bytes(pool: &Pool, group: &[(Set, Vec<usize>)]) -> ByteSet {
@@ -175,8 +196,13 @@ impl Automaton {
             next: Vec::new(),
             groups: vec![Vec::new()],
             onward: Vec::new(),
+            part_of: Vec::new(),
         };
-        let whole = automaton.part(pool, expr);
+        let whole = match pool.node(expr) {
+            Node::Concat(parts) => automaton.concat(pool, parts),
+            _ => automaton.part(pool, expr),
+        };
+        automaton.part_of.resize(automaton.sets.len(), 0);
         automaton.groups[0] = automaton.by_set(&whole.first);
         automaton.last = vec![false; automaton.sets.len()];
         for position in whole.last {
@@ -204,23 +230,7 @@ impl Automaton {
                 self.next.push(Vec::new());
                 Part { first: vec![position], last: vec![position], nullable: false }
             }
-            Node::Concat(parts) => {
-                let mut whole = Part { first: Vec::new(), last: Vec::new(), nullable: true };
-                for &part in parts {
-                    let part = self.part(pool, part);
-                    self.connect(&whole.last, &part.first);
-                    if whole.nullable {
-                        whole.first.extend_from_slice(&part.first);
-                    }
-                    if part.nullable {
-                        whole.last.extend_from_slice(&part.last);
-                    } else {
-                        whole.last = part.last;
-                    }
-                    whole.nullable &= part.nullable;
-                }
-                whole
-            }
+            Node::Concat(parts) => self.concat(pool, parts),
             Node::Alt(parts) => {
                 let mut whole = Part { first: Vec::new(), last: Vec::new(), nullable: false };
                 for &part in parts {
@@ -242,6 +252,28 @@ impl Automaton {
             // Nothing to consume; rules, tokens and terminals aren't part of a regular expression.
             _ => Part { first: Vec::new(), last: Vec::new(), nullable: true },
         }
+    }
+
+    fn concat(&mut self, pool: &Pool, parts: &[Expr]) -> Part {
+        let mut whole = Part { first: Vec::new(), last: Vec::new(), nullable: true };
+        for (at, &part) in parts.iter().enumerate() {
+            let start = self.sets.len();
+            let part = self.part(pool, part);
+            // What inner concatenations wrote there is overwritten; the outermost counts.
+            self.part_of.resize(start.min(self.part_of.len()), 0);
+            self.part_of.resize(self.sets.len(), at);
+            self.connect(&whole.last, &part.first);
+            if whole.nullable {
+                whole.first.extend_from_slice(&part.first);
+            }
+            if part.nullable {
+                whole.last.extend_from_slice(&part.last);
+            } else {
+                whole.last = part.last;
+            }
+            whole.nullable &= part.nullable;
+        }
+        whole
     }
 
     fn connect(&mut self, from: &[usize], to: &[usize]) {
@@ -295,7 +327,7 @@ mod tests {
         let many = pool.repeat(e, 2, Some(9));
         let meeting = Meetings::default().of(&pool, many, many);
         assert!(meeting.both_end);
-        assert_eq!(meeting.second_on.common(CharSet::one('è').lead_bytes()), Some(0xC3));
+        assert_eq!(meeting.second_on.common(CharSet::one('è').lead_bytes()).first(), Some(0xC3));
     }
 
     #[test]

@@ -114,12 +114,14 @@ impl ByteSet {
         self.0 == [0; 4]
     }
 
-    /// The smallest byte in both, if any.
-    pub(super) fn common(self, other: Self) -> Option<u8> {
-        (0..=u8::MAX).find(|&byte| {
-            let (word, bit) = (usize::from(byte >> 6), byte & 63);
-            self.0[word] & other.0[word] & (1 << bit) != 0
-        })
+    /// The bytes in both.
+    pub(super) fn common(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// The smallest byte, if any.
+    pub(super) fn first(self) -> Option<u8> {
+        (0..=u8::MAX).find(|&byte| self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0)
     }
 }
 
@@ -139,8 +141,8 @@ mod tests {
     fn letters_that_share_their_first_byte_meet_there_only() {
         let (e, o) = (CharSet::one('é'), CharSet::one('ö'));
         assert!(!e.intersects(&o));
-        assert_eq!(e.lead_bytes().common(o.lead_bytes()), Some(0xC3));
-        assert_eq!(CharSet::one('e').lead_bytes().common(o.lead_bytes()), None);
+        assert_eq!(e.lead_bytes().common(o.lead_bytes()).first(), Some(0xC3));
+        assert_eq!(CharSet::one('e').lead_bytes().common(o.lead_bytes()).first(), None);
     }
 
     #[test]

@@ -4,18 +4,18 @@
 //! `analysis` (expressions, dead ends out), `solve` (repetition for recursion), then one terminal if nothing
 //! recursive is left, else `cut` and `prove` in turns until nothing is in conflict.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use super::analysis::{System, check_weight, reachable};
 use super::ast::Gbnf;
 use super::automaton::Meetings;
-use super::cut::Cutter;
+use super::cut::{Cutter, Split};
 use super::error::{GbnfError, GbnfErrorKind, Place};
 use super::explain::{Explanation, RuleFate, RuleNote, SplitNote, TerminalNote};
 use super::expr::{Expr, Node, Pool};
 use super::factor::factor;
-use super::prove::{Plan, prove};
+use super::prove::{Conflict, Plan, prove};
 use super::regex::{Terminals, postfix, regex};
 use super::solve::solve;
 use super::stack::stack_needed;
@@ -30,6 +30,8 @@ const PARENTHESES: usize = 6;
 const ROUNDS: usize = 200;
 /// Stack for the engine's compiler, in KiB; threads have 2 MiB where nobody asks for more.
 const STACK: usize = 1_200;
+/// Rounds in which a stretch is split only where another ends in it; past it, into all its parts.
+const FINE_ROUNDS: usize = 12;
 /// A regular expression in an explanation, in bytes.
 const SHOWN: usize = 2_000;
 
@@ -104,6 +106,11 @@ impl Gbnf {
         if lark.len() > limit {
             return Err(too_large(lark.len() / 16, limits.grammar_symbols));
         }
+        let lark = tokens.iter().enumerate().fold(lark, |mut text, (number, token)| {
+            // Tells apart grammars that differ in tokens only. Writing to a string can't fail.
+            let _ = writeln!(text, "// t{number} is {:?}", token.item.to_string());
+            text
+        });
         let stack = stack_needed(&lark);
         if stack > STACK {
             let kind = GbnfErrorKind::ChainTooLong { given: stack, limit: STACK };
@@ -130,7 +137,7 @@ fn settle(system: &mut System, limits: &Limits) -> Result<Outcome, GbnfError> {
     let mut cutter = Cutter::default();
     let mut meetings = Meetings::default();
     let mut splits = Vec::new();
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let plan = plan(system, &mut cutter);
         check_weight(&system.pool, limits.grammar_symbols.saturating_mul(8))?;
         let Some(proof) = prove(&system.pool, &plan, &system.tokens, &mut meetings) else { break };
@@ -139,9 +146,14 @@ fn settle(system: &mut System, limits: &Limits) -> Result<Outcome, GbnfError> {
         }
         let mut seen = HashSet::new();
         for conflict in proof.conflicts {
+            let how = if round < FINE_ROUNDS {
+                split(&system.pool, &mut meetings, &conflict)
+            } else {
+                Split::Apart
+            };
+            cutter.split(conflict.goes_on, how);
             if seen.insert(conflict.goes_on) {
-                cutter.split(conflict.goes_on);
-                splits.push((conflict.goes_on, conflict.ends, conflict.byte));
+                splits.push((conflict.goes_on, conflict.ends, conflict.bytes.first().unwrap_or_default()));
             }
         }
     }
@@ -149,6 +161,39 @@ fn settle(system: &mut System, limits: &Limits) -> Result<Outcome, GbnfError> {
     let plan = plan(system, &mut cutter);
     check_weight(&system.pool, limits.grammar_symbols.saturating_mul(8))?;
     Ok(Outcome { plan, splits, tokens_at_text: Vec::new(), unproved: true })
+}
+
+/// The gentlest way to take apart what goes on over an end: only where that end is.
+fn split(pool: &Pool, meetings: &mut Meetings, conflict: &Conflict) -> Split {
+    match pool.node(conflict.goes_on) {
+        Node::Concat(parts) => {
+            let Some(places) = meetings.places(conflict.ends, conflict.goes_on) else {
+                return Split::Apart;
+            };
+            let mut before = BTreeSet::new();
+            for (&at, _) in places.iter().filter(|(_, bytes)| !bytes.common(conflict.bytes).is_empty()) {
+                // A part that is more than one code point has the end somewhere inside.
+                if !matches!(pool.node(parts[at]), Node::Set(_)) {
+                    before.insert(at);
+                }
+                before.insert(at + 1);
+            }
+            before.retain(|&at| 0 < at && at < parts.len());
+            if before.is_empty() { Split::Apart } else { Split::Before(before) }
+        }
+        Node::Repeat(part, 0 | 1, None) => match pool.node(*part) {
+            Node::Alt(parts) => {
+                let out: BTreeSet<Expr> = parts
+                    .iter()
+                    .copied()
+                    .filter(|&part| !meetings.starts(pool, part).common(conflict.bytes).is_empty())
+                    .collect();
+                if out.is_empty() || out.len() == parts.len() { Split::Apart } else { Split::Out(out) }
+            }
+            _ => Split::Apart,
+        },
+        _ => Split::Apart,
+    }
 }
 
 fn plan(system: &mut System, cutter: &mut Cutter) -> Plan {

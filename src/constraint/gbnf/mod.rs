@@ -20,6 +20,7 @@ mod analysis;
 mod ast;
 mod automaton;
 mod chars;
+mod complete;
 mod cut;
 mod error;
 mod explain;
@@ -34,6 +35,8 @@ mod regex;
 mod solve;
 mod stack;
 mod tokens;
+
+pub(super) use complete::{complete, refusal, to_grammar};
 
 pub use ast::{Alternatives, Class, Count, Gbnf, Item, Rule, Sequence, TokenItem, TokenName};
 pub use error::{Found, GbnfError, GbnfErrorKind, Place};

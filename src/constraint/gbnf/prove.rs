@@ -38,8 +38,8 @@ pub(super) struct Conflict {
     pub(super) ends: Expr,
     /// The one that goes on.
     pub(super) goes_on: Expr,
-    /// A byte it goes on with which may also follow the first.
-    pub(super) byte: u8,
+    /// The bytes it goes on with which may also follow the first.
+    pub(super) bytes: ByteSet,
 }
 
 /// What the proof found.
@@ -83,8 +83,9 @@ pub(super) fn prove(
             match (ends.symbols[first], ends.symbols[second]) {
                 (Symbol::Terminal(a), Symbol::Terminal(b)) => {
                     let on = meetings.of(pool, a, b).second_on;
-                    if let Some(byte) = on.common(after[first]) {
-                        proof.conflicts.push(Conflict { ends: a, goes_on: b, byte });
+                    let bytes = on.common(after[first]);
+                    if !bytes.is_empty() {
+                        proof.conflicts.push(Conflict { ends: a, goes_on: b, bytes });
                     }
                     if !on.is_empty() {
                         for next in ends.follow[first].ones() {
