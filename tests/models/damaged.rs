@@ -76,6 +76,18 @@ fn huge_counts_are_refused_before_anything_is_allocated() {
 }
 
 #[test]
+fn arrays_that_would_swell_in_memory_are_refused() {
+    // One byte each in the file, many more in memory.
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend([0_u64, 1, 1].map(u64::to_le_bytes).concat());
+    bytes.extend(b"a\x09\0\0\0\0\0\0\0");
+    let count = (1_u64 << 24) + 1;
+    bytes.extend(count.to_le_bytes());
+    bytes.resize(bytes.len() + usize::try_from(count).unwrap(), 0);
+    assert_refused(&bytes, "arrays of 16777217 elements");
+}
+
+#[test]
 fn missing_tensors_and_metadata_are_named() {
     let tiny = Tiny::floats();
     for name in ["token_embd.weight", "blk.1.attn_k.weight", "output_norm.weight", "blk.0.ffn_norm.weight"] {
