@@ -3,7 +3,7 @@
 //! Not a criterion bench: what matters is the ratio of ways, so the ways take turns, and the medians are printed
 //! as a table. `cargo bench --bench decode -- [ROUNDS] [THREADS]`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use maskwright::{
     Constraint, Limits, SamplingConfig,
@@ -17,6 +17,8 @@ mod support;
 
 /// Tokens of a free reply, about as many as the constrained ones have.
 const FREE_TOKENS: usize = 40;
+/// Tokens of the prompt whose reading is timed.
+const PREFILL: usize = 128;
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
@@ -49,7 +51,9 @@ fn main() {
             last[index] = Some(reply);
         }
     }
+    let prefill = prefill(&local, rounds);
     println!("SmolLM2-135M-Instruct, {threads} thread(s), {rounds} rounds, medians");
+    println!("prefill of {PREFILL}: {prefill:.1} tokens/s");
     println!("| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let medians: Vec<f64> = speeds.into_iter().map(median).collect();
@@ -67,6 +71,18 @@ fn main() {
             ms(finish.timings.decode),
         );
     }
+}
+
+/// Tokens a second while reading a prompt.
+fn prefill(local: &Local, rounds: usize) -> f64 {
+    let prompt: Vec<u32> = (0..PREFILL).map(|place| 1_000 + u32::try_from(place).unwrap()).collect();
+    let speeds = (0..rounds).map(|_| {
+        let mut decoder = local.model().open().unwrap();
+        let start = Instant::now();
+        std::hint::black_box(decoder.feed(&prompt).unwrap());
+        PREFILL as f64 / start.elapsed().as_secs_f64()
+    });
+    median(speeds.collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

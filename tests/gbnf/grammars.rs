@@ -59,7 +59,10 @@ fn tokens(words: &Words, text: &str, rng: &mut ChaCha8Rng) -> Vec<u32> {
 
 #[test]
 fn every_grammar_takes_its_texts_however_they_are_cut_into_tokens() {
-    let longer = ["\": ", "{\"", "ab", "SELECT ", " FROM", "FR", "true", "ue", "20", "-0", "é", "\n  ", "O-", "<b>", "/b", "\", \""];
+    let longer = [
+        "\": ", "{\"", "ab", "SELECT ", " FROM", "FR", "true", "ue", "20", "-0", "é", "\n  ", "O-", "<b>",
+        "/b", "\", \"",
+    ];
     let words = Words::new(&longer, &SPECIALS);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for (name, grammar, accept, reject) in grammars() {
