@@ -18,10 +18,10 @@ use hf_hub::{
 };
 
 use super::{
+    digest::digest_of,
     fetch::{Got, Source},
     name::{is_gguf, is_sound_file},
     progress::{Bar, Signals, Stillness},
-    store::digest_of,
 };
 
 /// How long the hub may take until the first byte of the file comes.

