@@ -7,14 +7,7 @@
 //! What comes is checked against the SHA-256 by which the hub itself keeps the file (the `ETag` of its large files, which
 //! `hf-hub` uses as the name of what it downloads). A file that has none isn't accepted.
 
-use std::{
-    fs,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::{fs, panic::resume_unwind, path::Path, sync::mpsc, thread, time::Duration};
 
 use hf_hub::{
     Cache, Repo, RepoType,
@@ -25,10 +18,10 @@ use hf_hub::{
 };
 
 use super::{
+    digest::digest_of,
     fetch::{Got, Source},
     name::{is_gguf, is_sound_file},
     progress::{Bar, Signals, Stillness},
-    store::digest_of,
 };
 
 /// How long the hub may take until the first byte of the file comes.
