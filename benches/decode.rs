@@ -36,7 +36,10 @@ fn main() {
     let constraint = Some(Constraint::JsonSchema(JsonSchema::from(support::four_fields())));
     let ways = [
         ("free", base.clone()),
-        ("constrained", Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() }),
+        (
+            "constrained",
+            Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() },
+        ),
         ("constrained, forced tokens", Request { constraint, max_tokens: None, ..base }),
     ];
     let mut speeds = vec![Vec::new(); ways.len()];
@@ -54,7 +57,9 @@ fn main() {
     let prefill = prefill(&local, rounds);
     println!("SmolLM2-135M-Instruct, {threads} thread(s), {rounds} rounds, medians");
     println!("prefill of {PREFILL}: {prefill:.1} tokens/s");
-    println!("| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |");
+    println!(
+        "| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let medians: Vec<f64> = speeds.into_iter().map(median).collect();
     for ((way, _), (speed, reply)) in ways.iter().zip(medians.iter().zip(last)) {

@@ -20,9 +20,11 @@ fn replies(criterion: &mut Criterion) {
         let model = Scripted::new(vocab, case.text).prompt(1);
         let local = Local::new(Arc::new(model), Limits::default()).unwrap();
         group.throughput(Throughput::Elements(tokens as u64));
-        for (label, constraint, jump) in
-            [("free", None, false), ("constrained", Some(&case.constraint), false), ("jump", Some(&case.constraint), true)]
-        {
+        for (label, constraint, jump) in [
+            ("free", None, false),
+            ("constrained", Some(&case.constraint), false),
+            ("jump", Some(&case.constraint), true),
+        ] {
             let request = Request {
                 constraint: constraint.cloned(),
                 sampling: SamplingConfig::greedy(),

@@ -33,7 +33,11 @@ fn masks(criterion: &mut Criterion) {
             });
             let compiled = cold.compile(&grammar).unwrap();
             group.bench_function(format!("cold/{}", case.name), |bencher| {
-                bencher.iter_batched(|| compiled.matcher(), |mut m| walk(&mut m, &tokens), BatchSize::SmallInput);
+                bencher.iter_batched(
+                    || compiled.matcher(),
+                    |mut m| walk(&mut m, &tokens),
+                    BatchSize::SmallInput,
+                );
             });
         }
         group.finish();
