@@ -3,6 +3,8 @@
 //! Not a criterion bench: what matters is the ratio of ways, so the ways take turns, and the medians are printed
 //! as a table. `cargo bench --bench decode -- [ROUNDS] [THREADS]`.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+
 use std::{sync::Arc, time::Instant};
 
 use maskwright::{

@@ -1,5 +1,7 @@
 //! The decoding loop around a model that costs nothing: masks, sampling, text and events, per reply.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
