@@ -45,7 +45,8 @@ fn r1_r4_every_finished_answer_is_valid_under_its_schema() {
     for case in &cases {
         let validator = jsonschema::options().should_validate_formats(true).build(&case["schema"]).unwrap();
         for (seed, whitespace) in (0..).zip(kinds) {
-            let schema = JsonSchema::from(case["schema"].clone()).with_options(SchemaOptions { whitespace });
+            let schema = JsonSchema::from(case["schema"].clone())
+                .with_options(SchemaOptions { whitespace, ..SchemaOptions::default() });
             let prompt = case["prompt"].as_str().unwrap();
             let reply = local.reply(&request(prompt, Constraint::JsonSchema(schema), seed)).unwrap();
             if reply.finish.reason == FinishReason::Length && reply.finish.satisfied == Some(false) {
