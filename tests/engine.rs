@@ -113,7 +113,7 @@ fn walks(seeds: u64) -> impl Iterator<Item = (String, Arc<Compiler>, Walk)> {
 }
 
 #[test]
-fn masks_agree_with_accepts_for_every_kind_of_token() {
+fn d1_masks_of_every_kind_of_constraint_agree_with_what_is_accepted() {
     for (label, compiler, mut walk) in walks(2) {
         let vocab = compiler.vocabulary();
         for step in 0..12 {

@@ -95,6 +95,17 @@ fn every_file_opens_with_its_purpose_and_keeps_a_readable_length() {
 }
 
 #[test]
+fn d6_the_top_level_is_where_one_looks_first() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["Cargo.toml", "src", "grammars", "tests", "benches", "README.md"] {
+        assert!(root.join(name).exists(), "{name}");
+    }
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let first_screen: String = readme.lines().take(25).collect();
+    assert!(first_screen.contains("cargo run --release -- run") && first_screen.contains("make test"));
+}
+
+#[test]
 fn the_table_itself_sees_what_it_should() {
     let text =
         "use crate::{\n    vocab::{A, B},\n    Limits,\n};\nfn f() { crate::engine::g() }\n// crate::cli\n";

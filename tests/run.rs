@@ -8,7 +8,7 @@ use maskwright::{
     chat::Message,
     constraint::{JsonSchema, SchemaOptions, Whitespace},
     generate::FinishReason,
-    model::candle::{CandleModel, LoadOptions},
+    model::candle::{CandleModel, DeviceChoice, LoadOptions},
     vocab::ParseSpecials,
 };
 use serde_json::Value;
@@ -82,6 +82,21 @@ fn jumping_over_forced_tokens_changes_the_speed_and_not_the_language() {
     assert_eq!(without.finish.usage.forward_passes, without.finish.usage.completion_tokens);
     let usage = with.finish.usage;
     assert!(usage.forward_passes <= usage.completion_tokens - usage.forced_tokens + 1, "{usage:?}");
+}
+
+#[test]
+fn d2_masks_bind_the_same_way_where_logits_are_tensors() {
+    let Some(path) = fixture(SMOLLM2) else { return };
+    // The path that accelerators take, with candle's processor as the device.
+    let options = LoadOptions { device: DeviceChoice::CandleCpu, ..LoadOptions::default() };
+    let local = Local::new(Arc::new(CandleModel::load(&path, &options).unwrap()), Limits::default()).unwrap();
+    let row = local.model().open().unwrap().feed(&[1, 2, 3]).unwrap().to_host().unwrap().len();
+    assert_eq!(row, local.model().card().width);
+    let constraint = Constraint::Regex("(one|two|three), (red|green|blue)".into());
+    let reply = local.reply(&request("A number and a colour.", constraint, 5)).unwrap();
+    assert_eq!(reply.finish.satisfied, Some(true), "{}", reply.text);
+    let (number, colour) = reply.text.split_once(", ").unwrap();
+    assert!(["one", "two", "three"].contains(&number) && ["red", "green", "blue"].contains(&colour));
 }
 
 #[test]

@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn a_forbidden_token_is_never_drawn_for_any_bias_or_penalty(
+    fn s9_a_forbidden_token_is_never_drawn_for_any_bias_or_penalty(
         (row, mask) in rows_and_masks(), mut config in configs(), history in histories(), greedy: bool,
     ) {
         let Some(mask) = mask else { return Ok(()) };
