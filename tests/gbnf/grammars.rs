@@ -20,7 +20,7 @@ fn root() -> &'static Path {
 }
 
 /// Name, text, texts that match, texts that don't.
-fn grammars() -> Vec<(String, String, Vec<String>, Vec<String>)> {
+pub fn grammars() -> Vec<(String, String, Vec<String>, Vec<String>)> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(root().join("grammars")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "gbnf"));
@@ -59,7 +59,10 @@ fn tokens(words: &Words, text: &str, rng: &mut ChaCha8Rng) -> Vec<u32> {
 
 #[test]
 fn every_grammar_takes_its_texts_however_they_are_cut_into_tokens() {
-    let longer = ["\": ", "{\"", "ab", "SELECT ", " FROM", "FR", "true", "ue", "20", "-0", "é", "\n  ", "O-", "<b>", "/b", "\", \""];
+    let longer = [
+        "\": ", "{\"", "ab", "SELECT ", " FROM", "FR", "true", "ue", "20", "-0", "é", "\n  ", "O-", "<b>",
+        "/b", "\", \"",
+    ];
     let words = Words::new(&longer, &SPECIALS);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for (name, grammar, accept, reject) in grammars() {
