@@ -1,5 +1,7 @@
 //! From a constraint to a ready matcher: compiled anew, and from the cache.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use maskwright::Limits;
 

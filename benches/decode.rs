@@ -3,7 +3,9 @@
 //! Not a criterion bench: what matters is the ratio of ways, so the ways take turns, and the medians are printed
 //! as a table. `cargo bench --bench decode -- [ROUNDS] [THREADS]`.
 
-use std::sync::Arc;
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+
+use std::{sync::Arc, time::Instant};
 
 use maskwright::{
     Constraint, Limits, SamplingConfig,
@@ -17,6 +19,8 @@ mod support;
 
 /// Tokens of a free reply, about as many as the constrained ones have.
 const FREE_TOKENS: usize = 40;
+/// Tokens of the prompt whose reading is timed.
+const PREFILL: usize = 128;
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
@@ -34,7 +38,10 @@ fn main() {
     let constraint = Some(Constraint::JsonSchema(JsonSchema::from(support::four_fields())));
     let ways = [
         ("free", base.clone()),
-        ("constrained", Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() }),
+        (
+            "constrained",
+            Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() },
+        ),
         ("constrained, forced tokens", Request { constraint, max_tokens: None, ..base }),
     ];
     let mut speeds = vec![Vec::new(); ways.len()];
@@ -49,8 +56,12 @@ fn main() {
             last[index] = Some(reply);
         }
     }
+    let prefill = prefill(&local, rounds);
     println!("SmolLM2-135M-Instruct, {threads} thread(s), {rounds} rounds, medians");
-    println!("| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |");
+    println!("prefill of {PREFILL}: {prefill:.1} tokens/s");
+    println!(
+        "| way | tokens/s | ÷ free | tokens | forward passes | forced | grammar ms | sample ms | decode ms |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let medians: Vec<f64> = speeds.into_iter().map(median).collect();
     for ((way, _), (speed, reply)) in ways.iter().zip(medians.iter().zip(last)) {
@@ -67,6 +78,18 @@ fn main() {
             ms(finish.timings.decode),
         );
     }
+}
+
+/// Tokens a second while reading a prompt.
+fn prefill(local: &Local, rounds: usize) -> f64 {
+    let prompt: Vec<u32> = (0..PREFILL).map(|place| 1_000 + u32::try_from(place).unwrap()).collect();
+    let speeds = (0..rounds).map(|_| {
+        let mut decoder = local.model().open().unwrap();
+        let start = Instant::now();
+        std::hint::black_box(decoder.feed(&prompt).unwrap());
+        PREFILL as f64 / start.elapsed().as_secs_f64()
+    });
+    median(speeds.collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -1,5 +1,7 @@
 //! Mask and commit along a text: the first time (cold caches) and again (a matcher from the pool).
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use maskwright::{Limits, Matcher, TokenId};
 
@@ -18,7 +20,7 @@ fn masks(criterion: &mut Criterion) {
     let vocabularies = ["llama3_1", "qwen3"];
     for name in vocabularies {
         let (Some(warm), Some(cold)) =
-            (support::compiler(name, Limits::default()), support::compiler(name, cold_limits))
+            (support::compiler(name, Limits::default()), support::compiler(name, cold_limits.clone()))
         else {
             return;
         };
@@ -33,7 +35,11 @@ fn masks(criterion: &mut Criterion) {
             });
             let compiled = cold.compile(&grammar).unwrap();
             group.bench_function(format!("cold/{}", case.name), |bencher| {
-                bencher.iter_batched(|| compiled.matcher(), |mut m| walk(&mut m, &tokens), BatchSize::SmallInput);
+                bencher.iter_batched(
+                    || compiled.matcher(),
+                    |mut m| walk(&mut m, &tokens),
+                    BatchSize::SmallInput,
+                );
             });
         }
         group.finish();

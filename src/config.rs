@@ -119,20 +119,21 @@ mod tests {
     #[test]
     fn the_cache_is_where_the_platform_keeps_caches() {
         use Platform::{Linux, Mac, Windows};
-        let home = ("HOME", "/home/ada");
-        let cases: &[(Platform, &[(&str, &str)], Option<&str>)] = &[
-            (Linux, &[home], Some("/home/ada/.cache/maskwright")),
-            (Linux, &[home, ("XDG_CACHE_HOME", "/var/x")], Some("/var/x/maskwright")),
-            (Linux, &[home, ("XDG_CACHE_HOME", "x")], Some("/home/ada/.cache/maskwright")),
-            (Linux, &[home, ("XDG_CACHE_HOME", "")], Some("/home/ada/.cache/maskwright")),
-            (Linux, &[home, ("MASKWRIGHT_CACHE", "/m")], Some("/m")),
+        const HOME: (&str, &str) = ("HOME", "/home/ada");
+        type Variables = &'static [(&'static str, &'static str)];
+        let cases: &[(Platform, Variables, Option<&str>)] = &[
+            (Linux, &[HOME], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[HOME, ("XDG_CACHE_HOME", "/var/x")], Some("/var/x/maskwright")),
+            (Linux, &[HOME, ("XDG_CACHE_HOME", "x")], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[HOME, ("XDG_CACHE_HOME", "")], Some("/home/ada/.cache/maskwright")),
+            (Linux, &[HOME, ("MASKWRIGHT_CACHE", "/m")], Some("/m")),
             (Linux, &[("HOME", "")], None),
             (Linux, &[], None),
             (Linux, &[("MASKWRIGHT_CACHE", "m")], Some("m")),
-            (Mac, &[home, ("XDG_CACHE_HOME", "/var/x")], Some("/home/ada/Library/Caches/maskwright")),
+            (Mac, &[HOME, ("XDG_CACHE_HOME", "/var/x")], Some("/home/ada/Library/Caches/maskwright")),
             (Mac, &[], None),
-            (Windows, &[home, ("LOCALAPPDATA", "/l")], Some("/l/maskwright")),
-            (Windows, &[home], None),
+            (Windows, &[HOME, ("LOCALAPPDATA", "/l")], Some("/l/maskwright")),
+            (Windows, &[HOME], None),
         ];
         for (platform, variables, cache) in cases {
             let found = config(*platform, variables).cache;

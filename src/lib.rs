@@ -1,4 +1,48 @@
 //! Grammar-constrained decoding: make a language model's output match a grammar, always.
+//!
+//! A constraint is a contract: it is honoured to the letter, or refused before the first token with an error that
+//! names the place. Nothing in this crate weakens one.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use maskwright::{
+//!     Constraint, Limits, Vocabulary,
+//!     backend::{Input, Local, Request},
+//!     model::scripted::Scripted,
+//! };
+//!
+//! // A model that would rather chat; with weights it is `CandleModel::load(path, …)`.
+//! let model = Scripted::new(Vocabulary::single_bytes(), "Sure! The answer is 42.");
+//! let local = Local::new(Arc::new(model), Limits::default())?;
+//! let request = Request {
+//!     constraint: Some(Constraint::Regex(r"answer: \d{2}".into())),
+//!     ..Request::new(Input::Prompt("What is the answer?".into()))
+//! };
+//! let reply = local.reply(&request)?;
+//! assert!(reply.text.starts_with("answer: "));
+//! assert_eq!(reply.finish.satisfied, Some(true));
+//! # Ok::<(), maskwright::backend::BackendError>(())
+//! ```
+//!
+//! From the ground up, each module knowing only those before it:
+//!
+//! | module | what it turns into what |
+//! |---|---|
+//! | [`vocab`] | tokenizer files into a [`Vocabulary`] |
+//! | [`constraint`] | schemas, grammars and expressions into a vocabulary-free [`Grammar`](constraint::Grammar) |
+//! | [`engine`] | a grammar into masks: [`Compiler`], [`CompiledConstraint`], [`Matcher`] |
+//! | [`sample`] | a row of logits and a mask into a token: [`Sampler`] |
+//! | [`chat`] | a conversation into a prompt, by the model's own template |
+//! | [`model`] | tokens into logits |
+//! | [`generate`] | all of these into a reply, piece by piece |
+//! | [`backend`] | a request into events |
+//!
+//! | feature | default | brings |
+//! |---|---|---|
+//! | `cli` | yes | the command `maskwright` |
+//! | `candle` | yes | models from GGUF files |
+//! | `hub` | yes | fetching models |
+//! | `cuda`, `metal`, `accelerate`, `mkl` | no | candle's accelerators |
 
 pub mod backend;
 pub mod chat;

@@ -79,7 +79,7 @@ fn white_space_is_bounded_and_as_asked() {
         (Whitespace::Spaced, vec![spaced, "{}"], vec![compact, pretty, &endless]),
         (Whitespace::Flexible, vec![compact, spaced, pretty], vec![&endless, &indented]),
     ] {
-        let options = SchemaOptions { whitespace };
+        let options = SchemaOptions { whitespace, ..SchemaOptions::default() };
         let constraint = Constraint::JsonSchema(JsonSchema::from(schema.clone()).with_options(options));
         for text in accepted {
             assert!(accepts(&compiler, &constraint, text), "{whitespace:?} must accept {text:?}");
@@ -88,6 +88,40 @@ fn white_space_is_bounded_and_as_asked() {
             assert!(!accepts(&compiler, &constraint, text), "{whitespace:?} must reject {text:?}");
         }
     }
+}
+
+#[test]
+fn an_unknown_keyword_is_warned_of_or_refused() {
+    let compiler = compiler();
+    let schema = JsonSchema::from(json!({"type": "string", "minLenght": 3}));
+    let compiled =
+        compiler.compile(&Constraint::JsonSchema(schema.clone()).to_grammar(compiler.limits()).unwrap());
+    let warnings = compiled.unwrap().warnings().to_vec();
+    assert!(warnings.len() == 1 && warnings[0].contains("did you mean `minLength`?"), "{warnings:?}");
+    let strict = schema.with_options(SchemaOptions { strict: true, ..SchemaOptions::default() });
+    let error = refusal(&compiler, &Constraint::JsonSchema(strict)).unwrap().to_string();
+    assert!(error.starts_with("json schema: at /minLenght: "), "{error}");
+}
+
+#[test]
+fn a_constraint_that_accepts_nothing_at_all_is_warned_of() {
+    let compiler = compiler();
+    let warnings = |pattern: &str| {
+        let grammar = Constraint::Regex(pattern.into()).to_grammar(compiler.limits()).unwrap();
+        compiler.compile(&grammar).unwrap().warnings().len()
+    };
+    assert_eq!((warnings("a*"), warnings("a+")), (1, 0));
+}
+
+#[test]
+fn the_order_of_properties_makes_another_grammar() {
+    let key = |text: &str| {
+        let schema = JsonSchema::parse(text, &Limits::default()).unwrap();
+        Constraint::JsonSchema(schema).to_grammar(&Limits::default()).unwrap().key()
+    };
+    let ab = r#"{"properties":{"a":{},"b":{}}}"#;
+    assert_eq!(key(ab), key(ab));
+    assert_ne!(key(ab), key(r#"{"properties":{"b":{},"a":{}}}"#));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn person() -> Constraint {
 
 /// One of each kind, with recursion, ambiguity, forced stretches and Unicode.
 fn constraints() -> Vec<(&'static str, Constraint)> {
-    let flexible = SchemaOptions { whitespace: Whitespace::Flexible };
+    let flexible = SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
     vec![
         ("person", person()),
         ("json object", Constraint::JsonObject(flexible)),

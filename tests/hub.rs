@@ -2,6 +2,8 @@
 //!
 //! It downloads 92 MB, so it runs only when asked for: `MASKWRIGHT_TEST_DOWNLOAD=1`.
 
+#![allow(clippy::print_stdout)] // says what it skips
+
 use maskwright::model::hub::{DEFAULT_MODEL, FetchOptions, ModelName, fetch};
 
 #[test]

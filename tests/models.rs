@@ -1,4 +1,5 @@
 //! Models: the contract on each of them, arithmetic against a plain reference, damaged files.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests are no tests to clippy")]
 
 #[cfg(feature = "candle")]
 mod damaged;

@@ -1,7 +1,7 @@
 //! All integration tests, in one binary so that they link once.
 
-// Clippy takes only functions marked `#[test]` for tests, not what they call.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+// Clippy takes only functions marked `#[test]` for tests, not what they call; nothing here is public.
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::print_stdout)]
 
 mod chat;
 mod cli;

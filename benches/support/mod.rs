@@ -1,5 +1,7 @@
 //! What the benches share: the fixtures of the tests, and constraints with texts under them.
 
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr, reason = "each bench uses a part")]
+
 use std::{path::PathBuf, sync::Arc};
 
 use maskwright::{
@@ -10,7 +12,7 @@ use maskwright::{
 use serde_json::json;
 
 /// A file that `make fixtures` fetches; `None`, with a line on stderr, where it is missing.
-pub fn fixture(name: &str) -> Option<PathBuf> {
+pub(crate) fn fixture(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("MASKWRIGHT_FIXTURES").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
@@ -25,7 +27,7 @@ pub fn fixture(name: &str) -> Option<PathBuf> {
 }
 
 /// A compiler over a real vocabulary.
-pub fn compiler(name: &str, limits: Limits) -> Option<Compiler> {
+pub(crate) fn compiler(name: &str, limits: Limits) -> Option<Compiler> {
     let read = |file: &str| Some(std::fs::read(fixture(&format!("tokenizers/{name}/{file}"))?).unwrap());
     let hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json")?)).unwrap();
     let vocab = Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap();
@@ -33,21 +35,21 @@ pub fn compiler(name: &str, limits: Limits) -> Option<Compiler> {
 }
 
 /// A constraint, and a text it accepts.
-pub struct Case {
-    pub name: &'static str,
-    pub constraint: Constraint,
-    pub text: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) constraint: Constraint,
+    pub(crate) text: &'static str,
 }
 
 impl Case {
     /// The text's tokens.
-    pub fn tokens(&self, vocab: &Arc<Vocabulary>) -> Vec<u32> {
+    pub(crate) fn tokens(&self, vocab: &Arc<Vocabulary>) -> Vec<u32> {
         vocab.encode(self.text, ParseSpecials::No).unwrap()
     }
 }
 
 /// Constraints as users write them.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let schema = |value| Constraint::JsonSchema(JsonSchema::from(value));
     vec![
         Case {
@@ -93,7 +95,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// The schema with four required fields, all of whose keys are forced.
-pub fn four_fields() -> serde_json::Value {
+pub(crate) fn four_fields() -> serde_json::Value {
     json!({
         "type": "object",
         "properties": {

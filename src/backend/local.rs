@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     chat::{ChatTemplate, RenderOptions, plain_prompt},
-    engine::{Compiler, Matcher},
+    constraint::Constraint,
+    engine::{CompiledConstraint, Compiler},
     generate::{Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
     model::Model,
@@ -70,7 +71,7 @@ impl Local {
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
         let stop = StopStrings::new(&request.stop, limits)?;
         let matcher = match &request.constraint {
-            Some(constraint) => Some(self.compiler.compile(&constraint.to_grammar(limits)?)?.matcher()),
+            Some(constraint) => Some(self.compile(constraint)?.matcher()),
             None => None,
         };
         let prompt = self.prompt(request)?;
@@ -99,14 +100,14 @@ impl Local {
         Reply::collect(self.generate(request)?, BackendError::BrokenOff)
     }
 
-    /// A matcher for the request's constraint alone, for callers with a loop of their own.
+    /// The compiled form of a constraint, for its warnings or for callers with a loop of their own.
     ///
     /// # Errors
     ///
     /// When the constraint can't be honoured.
-    pub fn matcher(&self, constraint: &crate::Constraint) -> Result<Matcher, BackendError> {
+    pub fn compile(&self, constraint: &Constraint) -> Result<Arc<CompiledConstraint>, BackendError> {
         let grammar = constraint.to_grammar(self.compiler.limits())?;
-        Ok(self.compiler.compile(&grammar)?.matcher())
+        Ok(self.compiler.compile(&grammar)?)
     }
 
     /// The request's input as tokens.

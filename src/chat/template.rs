@@ -304,6 +304,8 @@ fn to_value(value: &Value) -> Result<serde_json::Value, Error> {
     serde_json::to_value(value).map_err(|error| invalid(error.to_string()))
 }
 
+// A filter's arguments come by value.
+#[allow(clippy::needless_pass_by_value)]
 fn to_json(value: &Value, arguments: Kwargs) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(invalid("what isn't defined can't be written as JSON"));

@@ -122,6 +122,9 @@ pub(super) struct ConstraintArgs {
     /// White space between the tokens of JSON: compact, spaced or flexible.
     #[arg(long, value_name = "KIND", default_value = "compact")]
     pub(super) whitespace: Whitespace,
+    /// Refuse keywords that JSON Schema doesn't know, instead of warning of them.
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Debug, Args)]
@@ -179,7 +182,7 @@ impl ExplainArgs {
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
-        let options = SchemaOptions { whitespace: self.whitespace };
+        let options = SchemaOptions { whitespace: self.whitespace, strict: self.strict };
         Ok(if let Some(schema) = &self.json_schema {
             let text = if schema.trim_start().starts_with('{') {
                 schema.clone()

@@ -38,6 +38,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
     let model = load(&name, args).map_err(Failure::model)?;
     let local = Local::new(model, limits)?;
+    if let Some(constraint) = &request.constraint {
+        for warning in local.compile(constraint)?.warnings() {
+            writeln!(std::io::stderr(), "warning: {warning}")?;
+        }
+    }
     let events = local.generate(&request)?;
     let interrupter = events.interrupter();
     // A second handler can't be set in one process; there is one command per process.

@@ -15,7 +15,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         Some(path) => read_vocabulary(path)?,
     };
     let compiler = Compiler::new(vocab, Limits::default()).map_err(Failure::runtime)?;
-    let options = SchemaOptions { whitespace: args.whitespace };
+    let options = SchemaOptions { whitespace: args.whitespace, ..SchemaOptions::default() };
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for path in &args.paths {

@@ -73,6 +73,16 @@ impl ConstraintError {
     }
 }
 
+/// Something in a constraint that is right by its standard, and probably not what was meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("json schema: at {}: {reason}", if pointer.is_empty() { "the root" } else { pointer })]
+pub struct Warning {
+    /// JSON Pointer of the place.
+    pub pointer: String,
+    /// What it is about.
+    pub reason: String,
+}
+
 /// `3:14: `, or nothing.
 fn place(position: Option<(usize, usize)>) -> String {
     position.map_or_else(String::new, |(line, column)| format!("{line}:{column}: "))

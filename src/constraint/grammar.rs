@@ -6,7 +6,7 @@ use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ConstraintError, gbnf, json_schema, lark, regex};
+use super::{ConstraintError, Warning, gbnf, json_schema, lark, regex};
 use crate::vocab::Vocabulary;
 
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
@@ -15,6 +15,7 @@ pub struct Grammar {
     top: TopLevelGrammar,
     origin: Origin,
     key: GrammarKey,
+    warnings: Vec<Warning>,
 }
 
 /// Equal for grammars of the same text and options: SHA-256 over them, in their own order.
@@ -44,7 +45,17 @@ impl Grammar {
             }
         }
         let key = GrammarKey(hash.finalize().into());
-        Self { top, origin, key }
+        Self { top, origin, key, warnings: Vec::new() }
+    }
+
+    pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
+        Self { warnings, ..self }
+    }
+
+    /// What is probably not as it was meant.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Identifies the grammar in a cache.

@@ -20,8 +20,8 @@ mod json_schema;
 mod lark;
 mod regex;
 
-pub use error::ConstraintError;
 pub(crate) use error::one_line;
+pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};
 pub use json_schema::{JsonSchema, SchemaOptions, Whitespace};
 

@@ -33,7 +33,7 @@ impl CompiledConstraint {
         Matcher::new(idle.unwrap_or_else(|| self.prototype.deep_clone()), Arc::clone(self))
     }
 
-    /// What the engine warned of while compiling.
+    /// What is probably not as it was meant: in the grammar, or found while compiling it.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

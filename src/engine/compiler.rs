@@ -95,7 +95,12 @@ impl Compiler {
                 error => refused(grammar, &error.to_string()),
             })?;
         }
-        let warnings = prototype.warnings();
+        let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
+        warnings.extend(prototype.warnings());
+        if prototype.is_accepting().unwrap_or(false) {
+            warnings
+                .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
+        }
         Ok(CompiledConstraint::new(prototype, Arc::clone(&self.vocab), warnings, self.limits.pooled_matchers))
     }
 }

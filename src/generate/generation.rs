@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// How to generate, apart from what to sample and what to match.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct GenerationOptions {
     /// Longest reply, in tokens; the model's context bounds it, too.
     pub max_tokens: usize,

@@ -259,8 +259,8 @@ pub fn refused_step_changes_nothing(
 
     let long = vec![tokens[0]; card.context - start.len() + 1];
     let past = [TokenId::try_from(card.width).map_err(|e| e.to_string())?];
-    type Right = fn(&ModelError) -> bool;
-    let refused: [(&str, &[(SequenceId, &[TokenId])], Right); 5] = [
+    type Case<'a> = (&'a str, &'a [(SequenceId, &'a [TokenId])], fn(&ModelError) -> bool);
+    let refused: [Case<'_>; 5] = [
         ("more tokens than the context takes", &[(ids[0], rest), (ids[1], &long)], |e| {
             matches!(e, ModelError::ContextFull { .. })
         }),

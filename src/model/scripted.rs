@@ -82,7 +82,7 @@ impl Counts {
 /// The prompt is what a sequence is fed first; see [`Self::prompt`] for when that isn't so. Columns past the
 /// vocabulary have the highest logits, so that whoever forgets them is found out.
 ///
-/// ```no_run
+/// ```
 /// use maskwright::{Vocabulary, model::{Model, scripted::Scripted}};
 /// let model = Scripted::new(Vocabulary::single_bytes(), "hi");
 /// let mut decoder = model.open()?;

@@ -14,7 +14,7 @@ use crate::token::{TokenId, TokenMask};
 pub(super) const BLOCK: usize = 128;
 /// Words of a mask in a block.
 const WORDS: usize = BLOCK / 32;
-/// A mask that allows fewer than one in this many tokens becomes a list; measured, see `benches/sample.rs`.
+/// A mask that allows fewer than one in this many tokens becomes a list: a round number that suits `benches/sample.rs`.
 const SPARSE: usize = 6;
 
 /// Buffers for candidates, kept from step to step.

@@ -1,5 +1,7 @@
 //! Files that lie about themselves are refused with their name and a reason.
 
+use std::num::NonZeroUsize;
+
 use candle_core::quantized::gguf_file::Value;
 use maskwright::model::{
     Model, ModelError,
@@ -42,8 +44,7 @@ fn a_byte_changed_anywhere_in_the_header_never_panics() {
         let mut bytes = bytes.clone();
         bytes[at] = if at % 2 == 0 { 0xff } else { 0 };
         let file = tiny::write(&bytes);
-        let mut options = LoadOptions::default();
-        options.threads = std::num::NonZeroUsize::new(1);
+        let options = LoadOptions { threads: NonZeroUsize::new(1), ..LoadOptions::default() };
         // Names and numbers may become others that will do.
         if let Ok(model) = CandleModel::load(&file.path, &options) {
             let _ = model.open().unwrap().feed(&[1, 2, 3]).map(|row| row.to_host().map(|row| row.len()));
@@ -72,6 +73,18 @@ fn huge_counts_are_refused_before_anything_is_allocated() {
     // The first key's length.
     bytes[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
     assert_refused(&bytes, "bytes expected at 32");
+}
+
+#[test]
+fn arrays_that_would_swell_in_memory_are_refused() {
+    // One byte each in the file, many more in memory.
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend([0_u64, 1, 1].map(u64::to_le_bytes).concat());
+    bytes.extend(b"a\x09\0\0\0\0\0\0\0");
+    let count = (1_u64 << 24) + 1;
+    bytes.extend(count.to_le_bytes());
+    bytes.resize(bytes.len() + usize::try_from(count).unwrap(), 0);
+    assert_refused(&bytes, "arrays of 16777217 elements");
 }
 
 #[test]
@@ -120,7 +133,7 @@ fn what_we_cannot_run_is_unsupported_by_name() {
         (
             "general.architecture",
             Value::String("mamba".into()),
-            "\"mamba\" is not supported; supported are: llama",
+            "\"mamba\" is not supported; supported are: llama, qwen2, qwen3",
         ),
         ("llama.expert_count", Value::U32(8), "mixtures of experts"),
         ("llama.rope.scaling.type", Value::String("yarn".into()), "yarn"),

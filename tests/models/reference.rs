@@ -1,4 +1,4 @@
-//! The llama architecture, computed as plainly as it can be said, in 64-bit floats.
+//! The llama architecture and its relatives, computed as plainly as it can be said, in 64-bit floats.
 
 use super::tiny::{EPSILON, HEADS, KV_HEADS, LAYERS, ROPE_BASE, Tiny, Weights};
 
@@ -13,12 +13,23 @@ pub(crate) fn logits(tiny: &Tiny, weights: &Weights, tokens: &[u32]) -> Vec<f64>
         let mut values = Vec::new();
         for (place, stream) in streams.iter_mut().enumerate() {
             let normed = norm(stream, &row(weights, &name("attn_norm"), 0));
-            let mut query = times(weights, &name("attn_q"), &normed);
-            let mut key = times(weights, &name("attn_k"), &normed);
-            rotate(weights, &mut query, head, place);
-            rotate(weights, &mut key, head, place);
+            let [mut query, mut key, value] = ["attn_q", "attn_k", "attn_v"].map(|part| {
+                let mut product = times(weights, &name(part), &normed);
+                if tiny.family == "qwen2" {
+                    add(&mut product, &row(weights, &format!("blk.{layer}.{part}.bias"), 0));
+                }
+                product
+            });
+            for (part, heads) in [("attn_q_norm", &mut query), ("attn_k_norm", &mut key)] {
+                if tiny.family == "qwen3" {
+                    for numbers in heads.chunks_mut(head) {
+                        numbers.copy_from_slice(&norm(numbers, &row(weights, &name(part), 0)));
+                    }
+                }
+                rotate(tiny, weights, heads, place);
+            }
             keys.push(key);
-            values.push(times(weights, &name("attn_v"), &normed));
+            values.push(value);
             let mut seen = vec![0.0; HEADS * head];
             for h in 0..HEADS {
                 let shared = h / (HEADS / KV_HEADS) * head;
@@ -70,14 +81,17 @@ fn norm(x: &[f64], weight: &[f64]) -> Vec<f64> {
     x.iter().zip(weight).map(|(x, w)| x / root * w).collect()
 }
 
-/// Neighbours are rotated by their place times a frequency.
-fn rotate(weights: &Weights, heads: &mut [f64], head: usize, place: usize) {
+/// Pairs are rotated by their place times a frequency: of neighbours in llama, of the halves of a head in qwen.
+fn rotate(tiny: &Tiny, weights: &Weights, heads: &mut [f64], place: usize) {
+    let head = tiny.head_width();
     for numbers in heads.chunks_mut(head) {
-        for (i, pair) in numbers.chunks_mut(2).enumerate() {
+        for i in 0..head / 2 {
+            let (a, b) = if tiny.family == "llama" { (2 * i, 2 * i + 1) } else { (i, i + head / 2) };
             let factor = weights.get("rope_freqs.weight").map_or(1.0, |(_, factors)| f64::from(factors[i]));
             let angle = place as f64 * f64::from(ROPE_BASE).powf(-2.0 * i as f64 / head as f64) / factor;
             let (sin, cos) = angle.sin_cos();
-            (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+            (numbers[a], numbers[b]) =
+                (numbers[a] * cos - numbers[b] * sin, numbers[a] * sin + numbers[b] * cos);
         }
     }
 }

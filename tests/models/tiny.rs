@@ -13,6 +13,8 @@ use candle_core::{
 /// The shape of a tiny model. Two layers, four heads, two key-value heads.
 #[derive(Debug, Clone)]
 pub(crate) struct Tiny {
+    /// The architecture: `qwen2` has biases, `qwen3` norms of queries and keys.
+    pub(crate) family: &'static str,
     pub(crate) hidden: usize,
     pub(crate) inner: usize,
     pub(crate) width: usize,
@@ -36,11 +38,19 @@ pub(crate) type Weights = BTreeMap<String, (usize, Vec<f32>)>;
 impl Tiny {
     /// Float weights, with sizes that divide into nothing.
     pub(crate) fn floats() -> Self {
-        Self { hidden: 24, inner: 37, width: 263, kind: GgmlDType::F32, head: true, factors: true }
+        Self {
+            family: "llama",
+            hidden: 24,
+            inner: 37,
+            width: 263,
+            kind: GgmlDType::F32,
+            head: true,
+            factors: true,
+        }
     }
 
     pub(crate) fn quantised(kind: GgmlDType) -> Self {
-        Self { hidden: 256, inner: 512, width: 264, kind, head: false, factors: false }
+        Self { family: "llama", hidden: 256, inner: 512, width: 264, kind, head: false, factors: false }
     }
 
     pub(crate) fn head_width(&self) -> usize {
@@ -81,6 +91,18 @@ impl Tiny {
             tensors.push((name, QTensor::quantize(&tensor, GgmlDType::F32).unwrap()));
         };
         vector("output_norm.weight".into(), hidden);
+        for layer in 0..LAYERS {
+            let name = |part: &str| format!("blk.{layer}.{part}");
+            if self.family == "qwen2" {
+                vector(name("attn_q.bias"), HEADS * head);
+                vector(name("attn_k.bias"), KV_HEADS * head);
+                vector(name("attn_v.bias"), KV_HEADS * head);
+            }
+            if self.family == "qwen3" {
+                vector(name("attn_q_norm.weight"), head);
+                vector(name("attn_k_norm.weight"), head);
+            }
+        }
         if self.factors {
             vector("rope_freqs.weight".into(), head / 2);
         }
@@ -91,27 +113,28 @@ impl Tiny {
         tensors
     }
 
-    fn metadata(&self) -> Vec<(&'static str, Value)> {
+    fn metadata(&self) -> Vec<(String, Value)> {
+        let of = |key: &str| format!("{}.{key}", self.family);
         let count = |n: usize| Value::U32(u32::try_from(n).unwrap());
         let mut tokens = vec!["<unk>".to_owned(), "<s>".into(), "</s>".into()];
         tokens.extend((0..256).map(|byte| format!("<0x{byte:02X}>")));
         let types = (0..tokens.len()).map(|id| Value::I32(if id > 2 { 6 } else { 3 })).collect();
         let scores = tokens.iter().map(|_| Value::F32(0.0)).collect();
         vec![
-            ("general.architecture", Value::String("llama".into())),
-            ("llama.block_count", count(LAYERS)),
-            ("llama.context_length", count(CONTEXT)),
-            ("llama.embedding_length", count(self.hidden)),
-            ("llama.feed_forward_length", count(self.inner)),
-            ("llama.attention.head_count", count(HEADS)),
-            ("llama.attention.head_count_kv", count(KV_HEADS)),
-            ("llama.attention.layer_norm_rms_epsilon", Value::F32(EPSILON)),
-            ("llama.rope.freq_base", Value::F32(ROPE_BASE)),
-            ("tokenizer.ggml.model", Value::String("llama".into())),
-            ("tokenizer.ggml.tokens", Value::Array(tokens.into_iter().map(Value::String).collect())),
-            ("tokenizer.ggml.token_type", Value::Array(types)),
-            ("tokenizer.ggml.scores", Value::Array(scores)),
-            ("tokenizer.ggml.eos_token_id", Value::U32(2)),
+            ("general.architecture".into(), Value::String(self.family.into())),
+            (of("block_count"), count(LAYERS)),
+            (of("context_length"), count(CONTEXT)),
+            (of("embedding_length"), count(self.hidden)),
+            (of("feed_forward_length"), count(self.inner)),
+            (of("attention.head_count"), count(HEADS)),
+            (of("attention.head_count_kv"), count(KV_HEADS)),
+            (of("attention.layer_norm_rms_epsilon"), Value::F32(EPSILON)),
+            (of("rope.freq_base"), Value::F32(ROPE_BASE)),
+            ("tokenizer.ggml.model".into(), Value::String("llama".into())),
+            ("tokenizer.ggml.tokens".into(), Value::Array(tokens.into_iter().map(Value::String).collect())),
+            ("tokenizer.ggml.token_type".into(), Value::Array(types)),
+            ("tokenizer.ggml.scores".into(), Value::Array(scores)),
+            ("tokenizer.ggml.eos_token_id".into(), Value::U32(2)),
         ]
     }
 
@@ -120,12 +143,12 @@ impl Tiny {
         let mut metadata: BTreeMap<_, _> = self.metadata().into_iter().collect();
         for (key, value) in replaced {
             match value {
-                Some(value) => metadata.insert(key, value.clone()),
-                None => metadata.remove(key),
+                Some(value) => metadata.insert((*key).to_owned(), value.clone()),
+                None => metadata.remove(*key),
             };
         }
         let tensors = self.tensors();
-        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
+        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
         let tensors: Vec<_> = (tensors.iter())
             .map(|(name, tensor)| (name.as_str(), tensor))
             .filter(|(name, _)| !without.contains(name))

@@ -1,5 +1,6 @@
 //! JSON Schema, and how the JSON is to be spelled.
 
+mod lint;
 mod locate;
 
 use llguidance::{JsonCompileOptions, api::TopLevelGrammar};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::{
-    ConstraintError,
+    ConstraintError, Warning,
     grammar::{Grammar, Origin},
 };
 use crate::limits::Limits;
@@ -33,6 +34,9 @@ pub struct JsonSchema {
 pub struct SchemaOptions {
     /// White space between tokens.
     pub whitespace: Whitespace,
+    /// Refuse keywords that JSON Schema doesn't know, which by the standard constrain nothing. Off by default:
+    /// they are warned of.
+    pub strict: bool,
 }
 
 /// White space between the tokens of JSON. Always bounded, since a small model that may write endless space
@@ -104,11 +108,16 @@ impl JsonSchema {
                 reason: "options of the engine aren't taken from a schema; set them in the request".into(),
             });
         }
+        let warnings = lint::lint(&self.schema);
+        if let Some(Warning { pointer, reason }) = warnings.first().filter(|_| self.options.strict) {
+            return Err(ConstraintError::Schema { pointer: pointer.clone(), reason: reason.clone() });
+        }
         schema.insert("x-guidance".into(), self.options.x_guidance());
         let schema = Value::Object(schema);
         let bytes = schema.to_string().len();
         ConstraintError::check("bytes of the schema", bytes, limits.schema_bytes)?;
-        Ok(Grammar::new(TopLevelGrammar::from_json_schema(schema), Origin::Schema(Arc::clone(&self.schema))))
+        let origin = Origin::Schema(Arc::clone(&self.schema));
+        Ok(Grammar::new(TopLevelGrammar::from_json_schema(schema), origin).with_warnings(warnings))
     }
 }
 

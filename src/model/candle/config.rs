@@ -23,7 +23,13 @@ pub(super) struct Family {
 }
 
 /// The architectures that run.
-const FAMILIES: &[Family] = &[Family { name: "llama", pairing: Pairing::Neighbours }];
+///
+/// Biases and norms of queries and keys need no switch: they are there where their tensors are.
+const FAMILIES: &[Family] = &[
+    Family { name: "llama", pairing: Pairing::Neighbours },
+    Family { name: "qwen2", pairing: Pairing::Halves },
+    Family { name: "qwen3", pairing: Pairing::Halves },
+];
 
 /// The shape of one model.
 #[derive(Debug, Clone)]

@@ -2,7 +2,8 @@
 //!
 //! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>, versions 2 and 3, little-endian. The reader
 //! is our own because candle's divides by the file's alignment unchecked and asks the system for its position at
-//! every string. Whatever a file says, no more memory is asked for than a small multiple of the file's own size.
+//! every string. Whatever a file says, no more memory is asked for than its own size and a bound on what arrays
+//! take.
 
 use std::{
     borrow::Cow,
@@ -27,6 +28,9 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_DIMENSIONS: u32 = 4;
 /// Arrays of arrays nest no deeper than this; real files don't nest at all.
 const MAX_NESTING: usize = 4;
+/// Elements of all arrays together. An element takes 32 bytes of memory, whatever it takes in the file; the largest
+/// vocabularies come to about two million.
+const MAX_ELEMENTS: u64 = 1 << 24;
 
 /// Reads only the metadata of a GGUF file: what a [`Vocabulary`](crate::Vocabulary) is made from.
 ///
@@ -154,7 +158,7 @@ struct Header {
 
 impl Header {
     fn read(reader: impl Read, size: u64) -> Result<Self, String> {
-        let mut source = Source { reader, at: 0, size };
+        let mut source = Source { reader, at: 0, size, elements: 0 };
         if source.array::<4>().map_err(|_| "not a GGUF file: it is shorter than four bytes".to_owned())?
             != MAGIC
         {
@@ -196,6 +200,8 @@ struct Source<R> {
     reader: R,
     at: u64,
     size: u64,
+    /// Of arrays, so far.
+    elements: u64,
 }
 
 impl<R: Read> Source<R> {
@@ -276,7 +282,10 @@ impl<R: Read> Source<R> {
             _ => 8,
         };
         self.expect(length.saturating_mul(smallest))?;
-        // `expect` bounds the length by the file's size, so that this fits wherever the file does.
+        self.elements = self.elements.saturating_add(length);
+        if self.elements > MAX_ELEMENTS {
+            return Err(format!("arrays of {} elements, at most {MAX_ELEMENTS} are read", self.elements));
+        }
         let mut list = Vec::with_capacity(usize::try_from(length).map_err(|e| e.to_string())?);
         for _ in 0..length {
             list.push(self.value(kind, depth + 1)?);

@@ -8,8 +8,13 @@
 //! processor features, which [`Simd`] proves to be there.
 #![allow(unsafe_code)]
 
+mod loops;
+mod portable;
+
 use half::f16;
 
+/// Largest whole number an activation becomes: 127 * 128, as `high` must fit into a byte after rounding.
+const LARGEST: f32 = 16_256.0;
 /// Numbers that share a scale.
 pub(super) const BLOCK: usize = 32;
 /// Weight rows that are multiplied together: a tile's height.
@@ -67,11 +72,17 @@ pub(super) struct ByteTile {
 /// Eight rows by one column of float weights.
 pub(super) type FloatTile = [f32; GROUP];
 
-/// [`BLOCK`] numbers of a row of activations: `scale * q` with `q` in `-127..=127`.
+/// [`BLOCK`] numbers of a row of activations: `scale * (128 * high + low)`, with `high` in `-127..=127` and `low` in
+/// `-64..=63`.
+///
+/// Eight bits alone, as is customary, move logits by a tenth of their spread: activations have outliers, and those
+/// beside them lose their low bits. With fifteen bits products are as good as those of floats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Quantised {
     /// Four bytes each, the first lowest.
-    pub(super) quads: [i32; 8],
+    pub(super) high: [i32; 8],
+    /// Likewise.
+    pub(super) low: [i32; 8],
     pub(super) scale: f32,
     /// Sum of the numbers, for weights that have a `min`.
     pub(super) sum: f32,
@@ -83,16 +94,17 @@ macro_rules! dispatch {
         #[cfg(target_arch = "x86_64")]
         if $simd.avx2 {
             // SAFETY: `avx2` is set only where AVX2, FMA and F16C were detected.
-            return unsafe { $avx2 };
+            unsafe { $avx2 };
+            return;
         }
         let _ = $simd;
-        $portable
+        $portable;
     }};
 }
 
 /// Quantises a row whose length is a multiple of [`BLOCK`].
 pub(super) fn quantise(simd: Simd, row: &[f32], into: &mut [Quantised]) {
-    dispatch!(simd, avx2::quantise(row, into), portable::quantise(row, into))
+    dispatch!(simd, avx2::quantise(row, into), portable::quantise(row, into));
 }
 
 /// One group of weight rows times many rows: `out[c][r]` is weight row `r` times row `c`.
@@ -105,13 +117,13 @@ pub(super) fn multiply_nibbles(
     out: &mut [[f32; GROUP]],
 ) {
     assert_eq!(rows.len(), tiles.len() * out.len());
-    dispatch!(simd, avx2::multiply_nibbles(tiles, rows, out), portable::multiply_nibbles(tiles, rows, out))
+    dispatch!(simd, avx2::multiply_nibbles(tiles, rows, out), portable::multiply_nibbles(tiles, rows, out));
 }
 
 /// As [`multiply_nibbles`].
 pub(super) fn multiply_bytes(simd: Simd, tiles: &[ByteTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
     assert_eq!(rows.len(), tiles.len() * out.len());
-    dispatch!(simd, avx2::multiply_bytes(tiles, rows, out), portable::multiply_bytes(tiles, rows, out))
+    dispatch!(simd, avx2::multiply_bytes(tiles, rows, out), portable::multiply_bytes(tiles, rows, out));
 }
 
 /// As [`multiply_nibbles`], with rows of `tiles.len()` floats.
@@ -121,19 +133,19 @@ pub(super) fn multiply_floats(simd: Simd, tiles: &[FloatTile], rows: &[f32], out
         simd,
         avx2::multiply_floats(tiles, rows, out),
         loops::multiply_floats::<false>(tiles, rows, out)
-    )
+    );
 }
 
 /// `out = row * weight / rms(row)`, as in RMSNorm (<https://arxiv.org/abs/1910.07467>).
 pub(super) fn norm(simd: Simd, row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
     assert!(row.len() == weight.len() && row.len() == out.len());
-    dispatch!(simd, avx2::norm(row, weight, epsilon, out), loops::norm::<false>(row, weight, epsilon, out))
+    dispatch!(simd, avx2::norm(row, weight, epsilon, out), loops::norm::<false>(row, weight, epsilon, out));
 }
 
 /// `out = silu(gate) * up`, as in SwiGLU (<https://arxiv.org/abs/2002.05202>).
 pub(super) fn gate(simd: Simd, gate: &[f32], up: &[f32], out: &mut [f32]) {
     assert!(gate.len() == up.len() && gate.len() == out.len());
-    dispatch!(simd, avx2::gate(gate, up, out), loops::gate::<false>(gate, up, out))
+    dispatch!(simd, avx2::gate(gate, up, out), loops::gate::<false>(gate, up, out));
 }
 
 /// Attention of the heads that share one key-value head, from one place.
@@ -153,253 +165,7 @@ impl Attend<'_> {
     pub(super) fn run(&self, simd: Simd, scores: &mut [f32], out: &mut [f32]) {
         assert!(self.queries.len() == out.len() && self.keys.len() == self.values.len());
         assert_eq!(scores.len() * self.head, self.keys.len());
-        dispatch!(simd, avx2::attend(self, scores, out), loops::attend::<false>(self, scores, out))
-    }
-}
-
-/// Loops the compiler turns into vector instructions by itself. `FMA` must be false where the processor may lack it:
-/// a fused multiply-add is then a slow call.
-mod loops {
-    use super::{Attend, FloatTile, GROUP};
-
-    #[inline(always)]
-    fn fused<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
-        if FMA { a.mul_add(b, c) } else { a * b + c }
-    }
-
-    #[inline(always)]
-    fn add_up(lanes: [f32; 8]) -> f32 {
-        let [a, b, c, d, e, f, g, h] = lanes;
-        ((a + e) + (c + g)) + ((b + f) + (d + h))
-    }
-
-    #[inline(always)]
-    fn dot<const FMA: bool>(a: &[f32], b: &[f32]) -> f32 {
-        let mut lanes = [0.0; 8];
-        let (a_chunks, a_rest) = a.as_chunks::<8>();
-        let (b_chunks, b_rest) = b.as_chunks::<8>();
-        for (a, b) in a_chunks.iter().zip(b_chunks) {
-            for i in 0..8 {
-                lanes[i] = fused::<FMA>(a[i], b[i], lanes[i]);
-            }
-        }
-        let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-        add_up(lanes) + rest
-    }
-
-    #[inline(always)]
-    pub(super) fn norm<const FMA: bool>(row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
-        #[expect(clippy::cast_precision_loss, reason = "a row is far shorter than 2^24")]
-        let mean = dot::<FMA>(row, row) / row.len() as f32;
-        let factor = 1.0 / (mean + epsilon).sqrt();
-        for ((out, x), w) in out.iter_mut().zip(row).zip(weight) {
-            *out = x * factor * w;
-        }
-    }
-
-    /// e to the power of `x`, within 2 units of the last place, for `x` clamped to where the result is normal.
-    ///
-    /// 2^n times a polynomial in what is left: coefficients of the Cephes library's `expf`.
-    #[inline(always)]
-    fn exp<const FMA: bool>(x: f32) -> f32 {
-        let x = x.clamp(-87.0, 88.0);
-        // Adding and subtracting 1.5 * 2^23 rounds to a whole number, which also stands in the sum's low bits.
-        const ROUND: f32 = 12_582_912.0;
-        let shifted = fused::<FMA>(x, std::f32::consts::LOG2_E, ROUND);
-        let n = shifted - ROUND;
-        let r = fused::<FMA>(n, -0.693_359_4, x);
-        let r = fused::<FMA>(n, 2.121_944_4e-4, r);
-        let mut p = 1.987_569_1e-4;
-        for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-            p = fused::<FMA>(p, r, c);
-        }
-        let e = fused::<FMA>(p, r * r, r) + 1.0;
-        let power = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
-        e * f32::from_bits(power)
-    }
-
-    #[inline(always)]
-    pub(super) fn gate<const FMA: bool>(gate: &[f32], up: &[f32], out: &mut [f32]) {
-        for ((out, &g), &u) in out.iter_mut().zip(gate).zip(up) {
-            *out = g / (1.0 + exp::<FMA>(-g)) * u;
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn attend<const FMA: bool>(work: &Attend<'_>, scores: &mut [f32], out: &mut [f32]) {
-        let head = work.head;
-        for (query, out) in work.queries.chunks_exact(head).zip(out.chunks_exact_mut(head)) {
-            for (score, key) in scores.iter_mut().zip(work.keys.chunks_exact(head)) {
-                *score = dot::<FMA>(query, key) * work.scale;
-            }
-            let total = soften::<FMA>(scores);
-            weigh::<FMA>(scores, work.values, 1.0 / total, out);
-        }
-    }
-
-    /// Replaces scores by their powers of e over the largest; their sum.
-    #[inline(always)]
-    fn soften<const FMA: bool>(scores: &mut [f32]) -> f32 {
-        let mut tops = [f32::NEG_INFINITY; 8];
-        let (chunks, rest) = scores.as_chunks::<8>();
-        for chunk in chunks {
-            for i in 0..8 {
-                tops[i] = if chunk[i] > tops[i] { chunk[i] } else { tops[i] };
-            }
-        }
-        let mut top = f32::NEG_INFINITY;
-        for &x in tops.iter().chain(rest) {
-            top = if x > top { x } else { top };
-        }
-        let mut totals = [0.0; 8];
-        let (chunks, rest) = scores.as_chunks_mut::<8>();
-        for chunk in chunks {
-            for i in 0..8 {
-                chunk[i] = exp::<FMA>(chunk[i] - top);
-                totals[i] += chunk[i];
-            }
-        }
-        let mut total = add_up(totals);
-        for x in rest {
-            *x = exp::<FMA>(*x - top);
-            total += *x;
-        }
-        total
-    }
-
-    /// `out = factor * sum(scores[i] * values[i])`, in strips that stay in registers.
-    #[inline(always)]
-    fn weigh<const FMA: bool>(scores: &[f32], values: &[f32], factor: f32, out: &mut [f32]) {
-        const STRIP: usize = 64;
-        let head = out.len();
-        let (strips, rest) = out.as_chunks_mut::<STRIP>();
-        let mut start = 0;
-        for strip in strips {
-            let mut sum = [0.0; STRIP];
-            for (&score, value) in scores.iter().zip(values.chunks_exact(head)) {
-                let (value, _) = value[start..].as_chunks::<STRIP>();
-                for i in 0..STRIP {
-                    sum[i] = fused::<FMA>(score, value[0][i], sum[i]);
-                }
-            }
-            for i in 0..STRIP {
-                strip[i] = sum[i] * factor;
-            }
-            start += STRIP;
-        }
-        rest.fill(0.0);
-        for (&score, value) in scores.iter().zip(values.chunks_exact(head)) {
-            for (out, &v) in rest.iter_mut().zip(&value[start..]) {
-                *out = fused::<FMA>(score, v, *out);
-            }
-        }
-        for out in rest {
-            *out *= factor;
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn multiply_floats<const FMA: bool>(
-        tiles: &[FloatTile],
-        rows: &[f32],
-        out: &mut [[f32; GROUP]],
-    ) {
-        let length = tiles.len();
-        let mut rows = rows.chunks_exact(length.max(1));
-        for out in out {
-            let row = rows.next().unwrap_or(&[]);
-            let mut sum = [0.0; GROUP];
-            for (tile, &x) in tiles.iter().zip(row) {
-                for r in 0..GROUP {
-                    sum[r] = fused::<FMA>(tile[r], x, sum[r]);
-                }
-            }
-            *out = sum;
-        }
-    }
-}
-
-mod portable {
-    use super::{BLOCK, ByteTile, GROUP, NibbleTile, Quantised};
-
-    pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
-        for (block, into) in row.chunks_exact(BLOCK).zip(into) {
-            let top = block.iter().fold(0.0_f32, |top, x| top.max(x.abs()));
-            let scale = top / 127.0;
-            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-            let mut total = 0;
-            for (quad, xs) in into.quads.iter_mut().zip(block.chunks_exact(4)) {
-                let bytes = [0, 1, 2, 3].map(|i| {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "within ±127 after scaling; NaN gives 0"
-                    )]
-                    let q = (xs[i] * inverse).round_ties_even() as i8;
-                    total += i32::from(q);
-                    q.to_le_bytes()[0]
-                });
-                *quad = i32::from_le_bytes(bytes);
-            }
-            into.scale = scale;
-            #[expect(clippy::cast_precision_loss, reason = "at most 32 * 127")]
-            let total = total as f32;
-            into.sum = scale * total;
-        }
-    }
-
-    fn signed(quad: i32) -> [i32; 4] {
-        quad.to_le_bytes().map(|byte| i32::from(i8::from_le_bytes([byte])))
-    }
-
-    /// Sum over a block of weight row `r` times activations, before scaling.
-    pub(super) fn nibble_dot(tile: &NibbleTile, r: usize, x: &Quantised) -> i32 {
-        let mut total = 0;
-        for (j, quants) in tile.quants.iter().enumerate() {
-            let low = signed(x.quads[j]);
-            let high = signed(x.quads[j + 4]);
-            for i in 0..4 {
-                let q = quants[4 * r + i];
-                total += i32::from(q & 15) * low[i] + i32::from(q >> 4) * high[i];
-            }
-        }
-        total
-    }
-
-    /// As [`nibble_dot`].
-    pub(super) fn byte_dot(tile: &ByteTile, r: usize, x: &Quantised) -> i32 {
-        let mut total = 0;
-        for (quants, &quad) in tile.quants.iter().zip(&x.quads) {
-            let x = signed(quad);
-            for i in 0..4 {
-                total += i32::from(quants[4 * r + i]) * x[i];
-            }
-        }
-        total
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a sum over a block stays below 2^24")]
-    pub(super) fn multiply_nibbles(tiles: &[NibbleTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
-        for (row, out) in rows.chunks_exact(tiles.len()).zip(out) {
-            *out = [0.0; GROUP];
-            for (tile, x) in tiles.iter().zip(row) {
-                for (r, out) in out.iter_mut().enumerate() {
-                    *out += nibble_dot(tile, r, x) as f32 * (tile.scale[r].to_f32() * x.scale);
-                    *out += tile.min[r].to_f32() * x.sum;
-                }
-            }
-        }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a sum over a block stays below 2^24")]
-    pub(super) fn multiply_bytes(tiles: &[ByteTile], rows: &[Quantised], out: &mut [[f32; GROUP]]) {
-        for (row, out) in rows.chunks_exact(tiles.len()).zip(out) {
-            *out = [0.0; GROUP];
-            for (tile, x) in tiles.iter().zip(row) {
-                for (r, out) in out.iter_mut().enumerate() {
-                    *out += byte_dot(tile, r, x) as f32 * (tile.scale[r].to_f32() * x.scale);
-                }
-            }
-        }
+        dispatch!(simd, avx2::attend(self, scores, out), loops::attend(self, scores, out));
     }
 }
 
@@ -410,7 +176,7 @@ mod avx2 {
 
     use half::f16;
 
-    use super::{Attend, BLOCK, ByteTile, FloatTile, GROUP, NibbleTile, Quantised, loops};
+    use super::{Attend, BLOCK, ByteTile, FloatTile, GROUP, LARGEST, NibbleTile, Quantised, loops};
 
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn norm(row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
@@ -424,7 +190,74 @@ mod avx2 {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn attend(work: &Attend<'_>, scores: &mut [f32], out: &mut [f32]) {
-        loops::attend::<true>(work, scores, out);
+        let head = work.head;
+        for (query, out) in work.queries.chunks_exact(head).zip(out.chunks_exact_mut(head)) {
+            for (score, key) in scores.iter_mut().zip(work.keys.chunks_exact(head)) {
+                *score = dot(query, key) * work.scale;
+            }
+            let total = loops::soften::<true>(scores);
+            weigh(scores, work.values, 1.0 / total, out);
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn dot(a: &[f32], b: &[f32]) -> f32 {
+        let (a_chunks, a_rest) = a.as_chunks::<8>();
+        let (b_chunks, b_rest) = b.as_chunks::<8>();
+        let mut sums = [_mm256_setzero_ps(); 2];
+        for (i, (a, b)) in a_chunks.iter().zip(b_chunks).enumerate() {
+            sums[i % 2] = _mm256_fmadd_ps(eight_floats(a), eight_floats(b), sums[i % 2]);
+        }
+        let sum = _mm256_add_ps(sums[0], sums[1]);
+        let sum = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+        let sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+        let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+        _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum))) + rest
+    }
+
+    /// `out = factor * sum(scores[i] * values[i])`, in strips that stay in registers.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn weigh(scores: &[f32], values: &[f32], factor: f32, out: &mut [f32]) {
+        let head = out.len();
+        let mut start = 0;
+        while start + 64 <= head {
+            weigh_strip::<8>(scores, &values[start..], head, factor, &mut out[start..]);
+            start += 64;
+        }
+        while start + 8 <= head {
+            weigh_strip::<1>(scores, &values[start..], head, factor, &mut out[start..]);
+            start += 8;
+        }
+        for (i, out) in out.iter_mut().enumerate().skip(start) {
+            let mut sum = 0.0;
+            for (&score, value) in scores.iter().zip(values.chunks_exact(head)) {
+                sum += score * value[i];
+            }
+            *out = sum * factor;
+        }
+    }
+
+    /// As [`weigh`], for the first `8 * N` of each `step` values.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn weigh_strip<const N: usize>(
+        scores: &[f32],
+        values: &[f32],
+        step: usize,
+        factor: f32,
+        out: &mut [f32],
+    ) {
+        let mut sums = [_mm256_setzero_ps(); N];
+        for (&score, value) in scores.iter().zip(values.chunks(step)) {
+            let score = _mm256_set1_ps(score);
+            let (value, _) = value.as_chunks::<8>();
+            for (sum, value) in sums.iter_mut().zip(&value[..N]) {
+                *sum = _mm256_fmadd_ps(score, eight_floats(value), *sum);
+            }
+        }
+        let (out, _) = out.as_chunks_mut::<8>();
+        for (out, sum) in out.iter_mut().zip(sums) {
+            store(out, _mm256_mul_ps(sum, _mm256_set1_ps(factor)));
+        }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
@@ -457,6 +290,17 @@ mod avx2 {
         unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
     }
 
+    /// Numbers that fit into bytes, in their order.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn store_bytes(to: &mut [i32; 8], numbers: [__m256i; 4]) {
+        // Packing works within halves of a register; the permutation puts the quads back in order.
+        let [a, b, c, d] = numbers;
+        let packed = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+        let packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        // SAFETY: there is room for 32 bytes; the store takes any alignment.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), packed) };
+    }
+
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
         let (blocks, _) = row.as_chunks::<BLOCK>();
@@ -469,21 +313,28 @@ mod avx2 {
             let top = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps::<1>(top));
             let top = _mm_max_ps(top, _mm_movehl_ps(top, top));
             let top = _mm_cvtss_f32(_mm_max_ss(top, _mm_movehdup_ps(top)));
-            let scale = top / 127.0;
+            let scale = top / LARGEST;
             let inverse = _mm256_set1_ps(if scale > 0.0 { 1.0 / scale } else { 0.0 });
-            let q = x.map(|x| _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse)));
-            let total = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
+            let whole = x.map(|x| _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse)));
+            let total =
+                _mm256_add_epi32(_mm256_add_epi32(whole[0], whole[1]), _mm256_add_epi32(whole[2], whole[3]));
             let total = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256::<1>(total));
             let total = _mm_add_epi32(total, _mm_shuffle_epi32::<0b01_00_11_10>(total));
             let total = _mm_add_epi32(total, _mm_shuffle_epi32::<0b10_11_00_01>(total));
-            // Packing works within halves of a register; the permutation puts the quads back in order.
-            let packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-            let packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-            // SAFETY: `quads` has room for 32 bytes; the store takes any alignment.
-            unsafe { _mm256_storeu_si256(into.quads.as_mut_ptr().cast(), packed) };
+            let half = _mm256_set1_epi32(64);
+            let high = whole.map(|q| _mm256_srai_epi32::<7>(_mm256_add_epi32(q, half)));
+            let low = [0, 1, 2, 3].map(|i| _mm256_sub_epi32(whole[i], _mm256_slli_epi32::<7>(high[i])));
+            store_bytes(&mut into.high, high);
+            store_bytes(&mut into.low, low);
             into.scale = scale;
             into.sum = scale * _mm_cvtss_f32(_mm_cvtepi32_ps(total));
         }
+    }
+
+    /// The sum of products with `high` and `low` parts, as floats.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn whole(high: __m256i, low: __m256i) -> __m256 {
+        _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_slli_epi32::<7>(high), low))
     }
 
     /// Runs `$columns::<4>` as often as it goes and then one for the rest.
@@ -513,28 +364,31 @@ mod avx2 {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn nibble_columns<const C: usize>(tiles: &[NibbleTile], rows: &[Quantised], out: &mut [[f32; GROUP]; C]) {
         let rows: [&[Quantised]; C] = std::array::from_fn(|c| &rows[c * tiles.len()..][..tiles.len()]);
-        let low = _mm256_set1_epi8(15);
+        let fifteen = _mm256_set1_epi8(15);
         let ones = _mm256_set1_epi16(1);
         let mut sum = [_mm256_setzero_ps(); C];
         for (b, tile) in tiles.iter().enumerate() {
             // Eight products of at most 2 * 15 * 127 stay below 2^15.
-            let mut whole = [_mm256_setzero_si256(); C];
+            let mut high = [_mm256_setzero_si256(); C];
+            let mut low = [_mm256_setzero_si256(); C];
             for (j, quants) in tile.quants.iter().enumerate() {
                 let w = bytes(quants);
-                let (first, second) =
-                    (_mm256_and_si256(w, low), _mm256_and_si256(_mm256_srli_epi16::<4>(w), low));
+                let first = _mm256_and_si256(w, fifteen);
+                let second = _mm256_and_si256(_mm256_srli_epi16::<4>(w), fifteen);
                 for c in 0..C {
-                    let quads = &rows[c][b].quads;
-                    let products = _mm256_maddubs_epi16(first, _mm256_set1_epi32(quads[j]));
-                    whole[c] = _mm256_add_epi16(whole[c], products);
-                    let products = _mm256_maddubs_epi16(second, _mm256_set1_epi32(quads[j + 4]));
-                    whole[c] = _mm256_add_epi16(whole[c], products);
+                    let x = &rows[c][b];
+                    for (sum, x) in [(&mut high[c], &x.high), (&mut low[c], &x.low)] {
+                        let products = _mm256_maddubs_epi16(first, _mm256_set1_epi32(x[j]));
+                        *sum = _mm256_add_epi16(*sum, products);
+                        let products = _mm256_maddubs_epi16(second, _mm256_set1_epi32(x[j + 4]));
+                        *sum = _mm256_add_epi16(*sum, products);
+                    }
                 }
             }
             let (scale, min) = (eight_halves(&tile.scale), eight_halves(&tile.min));
             for c in 0..C {
                 let x = &rows[c][b];
-                let whole = _mm256_cvtepi32_ps(_mm256_madd_epi16(whole[c], ones));
+                let whole = whole(_mm256_madd_epi16(high[c], ones), _mm256_madd_epi16(low[c], ones));
                 sum[c] = _mm256_fmadd_ps(whole, _mm256_mul_ps(scale, _mm256_set1_ps(x.scale)), sum[c]);
                 sum[c] = _mm256_fmadd_ps(min, _mm256_set1_ps(x.sum), sum[c]);
             }
@@ -555,21 +409,25 @@ mod avx2 {
         let ones = _mm256_set1_epi16(1);
         let mut sum = [_mm256_setzero_ps(); C];
         for (b, tile) in tiles.iter().enumerate() {
-            let mut whole = [_mm256_setzero_si256(); C];
+            let mut high = [_mm256_setzero_si256(); C];
+            let mut low = [_mm256_setzero_si256(); C];
             for (t, quants) in tile.quants.iter().enumerate() {
                 let w = bytes(quants);
                 // One factor must be unsigned: the weight's sign goes over to the activation.
                 let abs = _mm256_abs_epi8(w);
                 for c in 0..C {
-                    let x = _mm256_sign_epi8(_mm256_set1_epi32(rows[c][b].quads[t]), w);
-                    let products = _mm256_madd_epi16(_mm256_maddubs_epi16(abs, x), ones);
-                    whole[c] = _mm256_add_epi32(whole[c], products);
+                    let x = &rows[c][b];
+                    for (sum, x) in [(&mut high[c], &x.high), (&mut low[c], &x.low)] {
+                        let x = _mm256_sign_epi8(_mm256_set1_epi32(x[t]), w);
+                        let products = _mm256_madd_epi16(_mm256_maddubs_epi16(abs, x), ones);
+                        *sum = _mm256_add_epi32(*sum, products);
+                    }
                 }
             }
             let scale = eight_halves(&tile.scale);
             for c in 0..C {
                 let scale = _mm256_mul_ps(scale, _mm256_set1_ps(rows[c][b].scale));
-                sum[c] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(whole[c]), scale, sum[c]);
+                sum[c] = _mm256_fmadd_ps(whole(high[c], low[c]), scale, sum[c]);
             }
         }
         for c in 0..C {
@@ -579,158 +437,4 @@ mod avx2 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Numbers from -1 to 1, the same every time.
-    fn random(seed: u64) -> impl FnMut() -> f32 {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            #[expect(clippy::cast_precision_loss, reason = "24 bits")]
-            let whole = (state >> 40) as f32;
-            whole / 8_388_608.0 - 1.0
-        }
-    }
-
-    fn row(len: usize, seed: u64) -> Vec<f32> {
-        let mut next = random(seed);
-        (0..len).map(|_| next()).collect()
-    }
-
-    fn quantised(simd: Simd, row: &[f32]) -> Vec<Quantised> {
-        let mut blocks = vec![Quantised::default(); row.len() / BLOCK];
-        quantise(simd, row, &mut blocks);
-        blocks
-    }
-
-    fn near(a: f32, b: f32) -> bool {
-        (a - b).abs() <= 1e-5 * (1.0 + a.abs())
-    }
-
-    #[test]
-    fn vector_and_portable_code_quantise_to_the_same_numbers() {
-        let mut cases = vec![vec![0.0; 64], row(320, 1), row(320, 2).iter().map(|x| x * 1e-30).collect()];
-        cases.push((0_u8..32).map(|i| f32::from(i) - 15.5).collect()); // ties
-        for case in cases {
-            let (fast, plain) = (quantised(Simd::detect(), &case), quantised(Simd::portable(), &case));
-            for (a, b) in fast.iter().zip(&plain) {
-                assert_eq!(
-                    (a.quads, a.scale.to_bits(), a.sum.to_bits()),
-                    (b.quads, b.scale.to_bits(), b.sum.to_bits())
-                );
-            }
-        }
-    }
-
-    fn nibble_tile(seed: u64, full: bool) -> NibbleTile {
-        let mut next = random(seed);
-        let mut half = || f16::from_f32(next());
-        let (scale, min) = (std::array::from_fn(|_| half()), std::array::from_fn(|_| half()));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
-        let mut byte = || if full { 255 } else { ((next() + 1.0) * 127.9) as u8 };
-        NibbleTile { scale, min, quants: std::array::from_fn(|_| std::array::from_fn(|_| byte())) }
-    }
-
-    fn byte_tile(seed: u64, full: bool) -> ByteTile {
-        let mut next = random(seed);
-        let scale = std::array::from_fn(|_| f16::from_f32(next()));
-        #[expect(clippy::cast_possible_truncation, reason = "-127 to 127")]
-        let mut byte = || if full { -127 } else { (next() * 127.9) as i8 };
-        ByteTile { scale, quants: std::array::from_fn(|_| std::array::from_fn(|_| byte())) }
-    }
-
-    #[test]
-    fn vector_and_portable_code_multiply_to_the_same_whole_numbers() {
-        // With one block, scale 1 and no minimum what comes out is the whole number itself.
-        for (seed, full) in [(1, false), (2, false), (3, true)] {
-            let ones = [f16::ONE; GROUP];
-            let nibbles = NibbleTile { scale: ones, min: [f16::ZERO; GROUP], ..nibble_tile(seed, full) };
-            let bytes = ByteTile { scale: ones, ..byte_tile(seed, full) };
-            let numbers = if full { vec![-1.0; BLOCK] } else { row(BLOCK, seed + 9) };
-            let mut x = quantised(Simd::detect(), &numbers);
-            x[0].scale = 1.0;
-            let mut out = [[[0.0; GROUP]; 1]; 2];
-            multiply_nibbles(Simd::detect(), &[nibbles], &x, &mut out[0]);
-            multiply_bytes(Simd::detect(), &[bytes], &x, &mut out[1]);
-            for r in 0..GROUP {
-                #[expect(clippy::cast_precision_loss, reason = "below 2^24")]
-                let expected = (
-                    portable::nibble_dot(&nibbles, r, &x[0]) as f32,
-                    portable::byte_dot(&bytes, r, &x[0]) as f32,
-                );
-                assert_eq!(
-                    (out[0][0][r].to_bits(), out[1][0][r].to_bits()),
-                    (expected.0.to_bits(), expected.1.to_bits())
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn rows_multiplied_together_are_as_if_each_were_alone() {
-        let blocks = 6;
-        let nibbles: Vec<_> = (0..6).map(|seed| nibble_tile(seed, false)).collect();
-        let bytes: Vec<_> = (0..6).map(|seed| byte_tile(seed, false)).collect();
-        let floats: Vec<FloatTile> = row(blocks * BLOCK * GROUP, 5).as_chunks::<GROUP>().0.to_vec();
-        for count in 1..10 {
-            let rows = row(count * blocks * BLOCK, 77);
-            for simd in [Simd::detect(), Simd::portable()] {
-                let x = quantised(simd, &rows);
-                let mut together = [(); 3].map(|()| vec![[0.0; GROUP]; count]);
-                multiply_nibbles(simd, &nibbles, &x, &mut together[0]);
-                multiply_bytes(simd, &bytes, &x, &mut together[1]);
-                multiply_floats(simd, &floats, &rows, &mut together[2]);
-                for c in 0..count {
-                    let mut alone = [[[0.0; GROUP]; 1]; 3];
-                    multiply_nibbles(simd, &nibbles, &x[c * blocks..][..blocks], &mut alone[0]);
-                    multiply_bytes(simd, &bytes, &x[c * blocks..][..blocks], &mut alone[1]);
-                    multiply_floats(
-                        simd,
-                        &floats,
-                        &rows[c * blocks * BLOCK..][..blocks * BLOCK],
-                        &mut alone[2],
-                    );
-                    for (together, alone) in together.iter().zip(&alone) {
-                        assert_eq!(together[c].map(f32::to_bits), alone[0].map(f32::to_bits));
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn vector_and_portable_loops_agree() {
-        for (head, places) in [(64, 37), (16, 3), (80, 9), (6, 1)] {
-            let (queries, keys, values) = (row(2 * head, 1), row(places * head, 2), row(places * head, 3));
-            let work = Attend { queries: &queries, keys: &keys, values: &values, head, scale: 0.3 };
-            let mut out = [(); 2].map(|()| vec![0.0; 2 * head]);
-            for (simd, out) in [Simd::detect(), Simd::portable()].into_iter().zip(&mut out) {
-                work.run(simd, &mut vec![0.0; places], out);
-            }
-            assert!(out[0].iter().zip(&out[1]).all(|(a, b)| near(*a, *b)), "{out:?}");
-        }
-        let (a, b) = (row(37, 4), row(37, 5));
-        let mut out = [(); 4].map(|()| vec![0.0; 37]);
-        norm(Simd::detect(), &a, &b, 1e-5, &mut out[0]);
-        norm(Simd::portable(), &a, &b, 1e-5, &mut out[1]);
-        gate(Simd::detect(), &a, &b, &mut out[2]);
-        gate(Simd::portable(), &a, &b, &mut out[3]);
-        for i in 0..37 {
-            assert!(near(out[0][i], out[1][i]) && near(out[2][i], out[3][i]));
-        }
-    }
-
-    #[test]
-    fn gate_is_silu_wherever_it_is_looked_at() {
-        for x in [-1e30, -200.0, -90.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 30.0, 90.0, 1e30_f32] {
-            let mut out = [0.0];
-            for simd in [Simd::detect(), Simd::portable()] {
-                gate(simd, &[x], &[1.0], &mut out);
-                let expected = f64::from(x) / (1.0 + (-f64::from(x)).exp());
-                let error = (f64::from(out[0]) - expected).abs();
-                assert!(error <= 1e-6 * expected.abs() + 1e-6, "silu({x}) = {}, not {expected}", out[0]);
-            }
-        }
-    }
-}
+mod tests;

@@ -191,10 +191,10 @@ impl Part {
         let per_row = columns / BLOCK;
         match &self.tiles {
             Tiles::Nibbles(tiles) => {
-                kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out)
+                kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out);
             }
             Tiles::Bytes(tiles) => {
-                kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out)
+                kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out);
             }
             Tiles::Floats(tiles) => {
                 kernel::multiply_floats(simd, &tiles[group * columns..][..columns], &input.data, out);

@@ -7,14 +7,7 @@
 //! What comes is checked against the SHA-256 by which the hub itself keeps the file (the `ETag` of its large files, which
 //! `hf-hub` uses as the name of what it downloads). A file that has none isn't accepted.
 
-use std::{
-    fs,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::{fs, panic::resume_unwind, path::Path, sync::mpsc, thread, time::Duration};
 
 use hf_hub::{
     Cache, Repo, RepoType,
@@ -25,10 +18,10 @@ use hf_hub::{
 };
 
 use super::{
+    digest::digest_of,
     fetch::{Got, Source},
     name::{is_gguf, is_sound_file},
     progress::{Bar, Signals, Stillness},
-    store::digest_of,
 };
 
 /// How long the hub may take until the first byte of the file comes.
@@ -66,7 +59,7 @@ impl Source for Hub {
             .name("hub".into())
             .spawn(move || {
                 // Nobody listens any more where the wait was given up.
-                let _ = sender.send(hub.download(folder, &theirs));
+                let _ = sender.send(hub.download(&folder, &theirs));
             })
             .map_err(|error| error.to_string())?;
         let bar = Bar::new(&self.label(), self.progress);
@@ -93,8 +86,8 @@ impl Source for Hub {
 }
 
 impl Hub {
-    fn download(&self, folder: PathBuf, signals: &Signals) -> Result<Got, String> {
-        let mut builder = ApiBuilder::from_cache(Cache::new(folder.clone())).with_progress(false);
+    fn download(&self, folder: &Path, signals: &Signals) -> Result<Got, String> {
+        let mut builder = ApiBuilder::from_cache(Cache::new(folder.to_owned())).with_progress(false);
         builder = builder.with_token(self.token.clone());
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
@@ -109,7 +102,7 @@ impl Hub {
         let pointer = repository.download_with_progress(&name, Reporter(signals.clone())).map_err(explain)?;
         let path = fs::canonicalize(&pointer).map_err(|error| error.to_string())?;
         let sha256 = digest_of(&path).map_err(|error| error.to_string())?;
-        match hub_digest(&folder, &path) {
+        match hub_digest(folder, &path) {
             Some(expected) if expected == sha256 => Ok(Got { path, name, sha256 }),
             Some(expected) => Err(format!("the download is damaged (SHA-256 {sha256}, not {expected})")),
             None => Err("the hub gives no SHA-256 for this file".into()),

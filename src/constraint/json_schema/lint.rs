@@ -1,0 +1,195 @@
+//! Keywords that no draft of JSON Schema knows. By the standard they are annotations and constrain nothing, which is
+//! rarely what their author meant: so they are reported, and refused on request.
+
+use serde_json::Value;
+
+use crate::constraint::Warning;
+
+/// Reports beyond these would be noise.
+const MOST: usize = 20;
+
+/// What the drafts 4 to 2020-12 define, constraints and annotations alike.
+const KNOWN: [&str; 66] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "id",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
+    // Annotations of OpenAPI and editors.
+    "example",
+    "externalDocs",
+    "markdownDescription",
+];
+/// Keywords whose value is a subschema, or a list of them.
+const SCHEMAS: [&str; 17] = [
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "oneOf",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "dependencies",
+];
+/// Keywords whose value maps names to subschemas.
+const NAMED: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
+/// The unknown keywords of a schema, and what they may have been meant to be.
+pub(super) fn lint(schema: &Value) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut schemas = vec![(String::new(), schema)];
+    while let Some((pointer, schema)) = schemas.pop() {
+        let Value::Object(keywords) = schema else { continue };
+        for (keyword, value) in keywords {
+            let at = format!("{pointer}/{}", keyword.replace('~', "~0").replace('/', "~1"));
+            if !KNOWN.contains(&keyword.as_str()) && !keyword.starts_with("x-") {
+                if warnings.len() == MOST {
+                    return warnings;
+                }
+                warnings.push(Warning { pointer: at, reason: unknown(keyword) });
+                continue;
+            }
+            match value {
+                Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
+                    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+                    schemas.extend(
+                        named.iter().map(|(name, schema)| (format!("{at}/{}", escaped(name)), schema)),
+                    );
+                }
+                Value::Array(list) if SCHEMAS.contains(&keyword.as_str()) => {
+                    schemas.extend(
+                        list.iter().enumerate().map(|(index, schema)| (format!("{at}/{index}"), schema)),
+                    );
+                }
+                _ if SCHEMAS.contains(&keyword.as_str()) => schemas.push((at, value)),
+                _ => {}
+            }
+        }
+    }
+    warnings
+}
+
+fn unknown(keyword: &str) -> String {
+    let nearest = KNOWN
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(&keyword.to_lowercase(), &known.to_lowercase()), known))
+        .min()
+        .filter(|(distance, _)| *distance <= 2 && keyword.len() > 4);
+    let hint = nearest.map_or_else(String::new, |(_, known)| format!("; did you mean `{known}`?"));
+    format!("`{}` isn't a keyword of JSON Schema and constrains nothing{hint}", keyword.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reported(schema: &Value) -> Vec<String> {
+        lint(schema).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_misspelt_keyword_is_reported_with_what_it_may_mean() {
+        assert_eq!(
+            reported(&json!({"properties": {"a/b": {"type": "string", "minLenght": 3}}})),
+            [
+                "json schema: at /properties/a~1b/minLenght: `minLenght` isn't a keyword of JSON Schema and constrains \
+              nothing; did you mean `minLength`?"
+            ]
+        );
+        assert!(reported(&json!({"additionalproperties": false}))[0].contains("`additionalProperties`"));
+    }
+
+    #[test]
+    fn names_and_values_are_not_taken_for_keywords() {
+        let schema = json!({"properties": {"minLenght": {}}, "enum": [{"foo": 1}], "const": {"bar": 2},
+            "default": {"baz": 3}, "required": ["minLenght"], "x-order": 1});
+        assert!(reported(&schema).is_empty(), "{:?}", reported(&schema));
+    }
+
+    #[test]
+    fn vendors_keywords_are_reported_without_a_guess() {
+        let [warning] = &reported(&json!({"anyOf": [{"nullable": true}]}))[..] else {
+            panic!("one is expected")
+        };
+        assert!(
+            warning.starts_with("json schema: at /anyOf/0/nullable: ") && !warning.contains("did you mean")
+        );
+    }
+
+    #[test]
+    fn reports_are_bounded() {
+        let many: serde_json::Map<_, _> =
+            (0..100).map(|index| (format!("unknown{index}"), json!(1))).collect();
+        assert_eq!(lint(&Value::Object(many)).len(), MOST);
+    }
+}
