@@ -7,3 +7,4 @@ mod model;
 mod properties;
 mod reference;
 mod syntax;
+mod vocabularies;

@@ -27,7 +27,7 @@ const OTHERWISE: &[(&str, &str, usize, usize)] = &[
     ("redefinition-last-wins", "duplicate_rule", 3, 1),
 ];
 
-fn data(folder: &str) -> Option<Vec<Value>> {
+pub fn data(folder: &str) -> Option<Vec<Value>> {
     let root = std::env::var_os("MASKWRIGHT_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
     let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
@@ -39,7 +39,7 @@ fn data(folder: &str) -> Option<Vec<Value>> {
     Some(paths.iter().map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect())
 }
 
-fn texts(value: &Value) -> Vec<&str> {
+pub fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap()).collect()
 }
 

@@ -20,7 +20,7 @@ fn root() -> &'static Path {
 }
 
 /// Name, text, texts that match, texts that don't.
-fn grammars() -> Vec<(String, String, Vec<String>, Vec<String>)> {
+pub fn grammars() -> Vec<(String, String, Vec<String>, Vec<String>)> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(root().join("grammars")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "gbnf"));

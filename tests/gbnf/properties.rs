@@ -30,7 +30,12 @@ fn vocabulary() -> Words {
     Words::new(&longer, &[])
 }
 
-fn runner(cases: u32, seed: u8) -> TestRunner {
+/// How many random grammars to try: as many as asked for in the environment.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("MASKWRIGHT_GRAMMARS").ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+}
+
+pub fn runner(cases: u32, seed: u8) -> TestRunner {
     let config =
         ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 400, ..Default::default() };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
@@ -38,7 +43,7 @@ fn runner(cases: u32, seed: u8) -> TestRunner {
 
 #[test]
 fn masks_of_random_grammars_are_those_of_the_reference() {
-    let cases = std::env::var("MASKWRIGHT_GRAMMARS").ok().and_then(|n| n.parse().ok()).unwrap_or(GRAMMARS);
+    let cases = cases(GRAMMARS);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..THREADS).map(|seed| scope.spawn(move || outcomes(cases / THREADS, seed))).collect();
@@ -59,7 +64,7 @@ fn outcomes(cases: u32, seed: u32) -> Vec<Outcome> {
     let tree = Tree::new(words.tokens());
     let outcomes = RefCell::new(Vec::new());
     let seed = u8::try_from(seed).unwrap() + 1;
-    let input = (models(), proptest::collection::vec(any::<u16>(), 3 * STEPS));
+    let input = (models(), proptest::collection::vec(any::<u16>(), 2 * STEPS));
     let result = runner(cases, seed).run(&input, |(model, choices)| {
         let outcome = compare(&words, &tree, &model, &choices)?;
         outcomes.borrow_mut().push(outcome);
@@ -78,7 +83,7 @@ enum Outcome {
     GivenUp,
 }
 
-/// Walks three random texts, comparing everything at each token.
+/// Walks two random texts, comparing everything at each token.
 fn compare(words: &Words, tree: &Tree, model: &Model, choices: &[u16]) -> Result<Outcome, TestCaseError> {
     let text = model.text();
     let lowered = match (lower(&text), Grammar::new(model)) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use maskwright::constraint::gbnf::{self, Lowered, RuleFate};
+use maskwright::constraint::gbnf::{Lowered, RuleFate};
 use maskwright::{Fault, Limits};
 
 use super::engine::{Words, lower};
