@@ -208,14 +208,15 @@ impl<'m> Generation<'m> {
     /// One forward pass and the token drawn from it, with those it forces.
     fn step(&mut self) -> Result<(), GenerateError> {
         let start = Instant::now();
-        // On a GPU this only enqueues work, so that the mask is computed meanwhile.
-        let logits = self.decoder.feed(&self.pending)?;
-        let fed = start.elapsed();
-        let mask = self.matcher.as_mut().map(Matcher::mask).transpose()?;
-        let masked = start.elapsed();
-        let sampled = self.sampler.sample(&logits, mask.as_ref())?;
+        let (sampled, fed, masked) = {
+            // On a GPU this only enqueues work, so that the mask is computed meanwhile.
+            let logits = self.decoder.feed(&self.pending)?;
+            let fed = start.elapsed();
+            let mask = self.matcher.as_mut().map(Matcher::mask).transpose()?;
+            let masked = start.elapsed();
+            (self.sampler.sample(&logits, mask.as_ref())?, fed, masked)
+        };
         let drawn = start.elapsed();
-        drop(logits);
         self.pending.clear();
         self.usage.forward_passes += 1;
         self.timings.grammar += masked - fed;
