@@ -20,7 +20,7 @@ lint:
 	$(CARGO) clippy --release --locked --no-default-features --lib -- -D warnings
 
 fixtures:
-	$(PYTHON) tests/fetch_fixtures.py "$(FIXTURES)"
+	$(PYTHON) tests/fetch_fixtures.py
 
 bench: fixtures
 	$(CARGO) bench --locked
