@@ -1,5 +1,6 @@
 //! GBNF: reading it, and keeping its language exactly when it is lowered for the engine.
 
+mod command;
 mod corpus;
 mod engine;
 mod grammars;

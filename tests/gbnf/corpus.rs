@@ -61,10 +61,7 @@ fn differences(words: &Words, grammar: &str, accept: &[&str], reject: &[&str]) -
 }
 
 fn refused(grammar: &str, kind: &str, line: u64, column: u64) -> Result<(), String> {
-    let error = match lower(grammar) {
-        Ok(_) => return Err("accepted".to_owned()),
-        Err(error) => error,
-    };
+    let Err(error) = lower(grammar) else { return Err("accepted".to_owned()) };
     let given = (error.kind.name(), error.place.line as u64, error.place.column as u64);
     if given == (kind, line, column) { Ok(()) } else { Err(format!("{given:?} ({error})")) }
 }

@@ -227,7 +227,7 @@ fn tokens_named_by_their_text_are_found_in_the_vocabulary_or_the_grammar_is_refu
     ] {
         match compile(text) {
             Err(CompileError::Constraint(ConstraintError::Gbnf(error))) => {
-                assert_eq!(error.kind.name(), kind)
+                assert_eq!(error.kind.name(), kind);
             }
             other => panic!("{text}: {:?}", other.map(|_| ())),
         }
