@@ -69,3 +69,8 @@ pub use logits::Logits;
 pub use sample::{Sampler, SamplingConfig};
 pub use token::{TokenId, TokenMask};
 pub use vocab::Vocabulary;
+
+/// The examples of the README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
