@@ -173,6 +173,25 @@ fn a_reply_cut_before_its_grammar_could_end_is_exit_code_4() {
     assert_eq!(cut("[a-z ]*[a-z ]*").0, Some(0));
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupt_is_exit_code_130() {
+    use std::io::Read;
+    let Some(model) = fixture(SMOLLM2) else { return };
+    let args =
+        ["run", model.to_str().unwrap(), "Count for ever", "--regex", "[a-z ]{4000}", "--max-tokens", "4000"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_maskwright"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // With the first text the reply has begun, and the handler is set.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert_eq!(error, "error: interrupted\n");
+}
+
 #[test]
 fn the_prompt_may_be_piped() {
     let Some(model) = fixture(SMOLLM2) else { return };

@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
-use crate::{backend::BackendError, fault::Fault};
+use crate::{backend::BackendError, fault::Fault, generate::GenerateError};
 
 /// What ended the command.
 #[derive(Debug)]
@@ -45,6 +45,13 @@ impl Failure {
 impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Self {
         let code = match error.fault() {
+            // The reply had begun: the request was one that could be accepted.
+            fault
+                if fault != Fault::Cancelled
+                    && matches!(&error, BackendError::Generate(GenerateError::Match(_))) =>
+            {
+                Self::RUNTIME
+            }
             Fault::Client | Fault::NotFound | Fault::Limit | Fault::Unsupported => Self::USAGE,
             Fault::Cancelled => Self::INTERRUPTED,
             Fault::Busy | Fault::Server => Self::RUNTIME,
