@@ -17,8 +17,8 @@ use maskwright::{
 
 mod support;
 
-/// Tokens of a free reply, about as many as the constrained ones have.
-const FREE_TOKENS: usize = 40;
+/// Longest reply.
+const TOKENS: usize = 48;
 /// Tokens of the prompt whose reading is timed.
 const PREFILL: usize = 128;
 
@@ -32,17 +32,27 @@ fn main() {
 
     let base = Request {
         sampling: SamplingConfig { logprobs: false, ..SamplingConfig::greedy() },
-        max_tokens: Some(FREE_TOKENS),
+        max_tokens: Some(TOKENS),
         ..Request::new(Input::Chat(vec![Message::user("Write a long story about Ada Lovelace.")]))
     };
-    let constraint = Some(Constraint::JsonSchema(JsonSchema::from(support::four_fields())));
+    let schema = |value| Some(Constraint::JsonSchema(JsonSchema::from(value)));
+    // Bounded strings are the harder masks: what may come next changes with every character.
+    let mut plain = support::four_fields();
+    for field in ["first_name", "family_name"] {
+        plain["properties"][field] = serde_json::json!({"type": "string"});
+    }
+    let (plain, bounded) = (schema(plain), schema(support::four_fields()));
+    let way = |constraint: &Option<Constraint>, jump| Request {
+        constraint: constraint.clone(),
+        jump,
+        ..base.clone()
+    };
     let ways = [
         ("free", base.clone()),
-        (
-            "constrained",
-            Request { constraint: constraint.clone(), jump: false, max_tokens: None, ..base.clone() },
-        ),
-        ("constrained, forced tokens", Request { constraint, max_tokens: None, ..base }),
+        ("four fields", way(&plain, false)),
+        ("four fields, forced tokens", way(&plain, true)),
+        ("four fields, bounded strings", way(&bounded, false)),
+        ("four fields, bounded strings, forced tokens", way(&bounded, true)),
     ];
     let mut speeds = vec![Vec::new(); ways.len()];
     let mut last: Vec<Option<Reply>> = vec![None; ways.len()];

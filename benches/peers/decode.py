@@ -1,7 +1,7 @@
 """Decode and prefill speed of llama.cpp on the model and prompt of `benches/decode.rs`, to set beside it.
 
 Needs llama-cpp-python (a C++ compiler builds it): `pip install llama-cpp-python`, then
-`python benches/peers/llama_cpp.py MODEL.gguf [ROUNDS] [THREADS]`.
+`python benches/peers/decode.py MODEL.gguf [ROUNDS] [THREADS]`.
 """
 
 import statistics
@@ -14,7 +14,7 @@ PROMPT = (
     "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
     "<|im_start|>user\nWrite a long story about Ada Lovelace.<|im_end|>\n<|im_start|>assistant\n"
 )
-TOKENS = 40
+TOKENS = 48
 PREFILL = 128
 
 
