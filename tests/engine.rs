@@ -407,6 +407,38 @@ fn every_stop_token_may_end_a_text_and_no_other_special_token_is_ordinary_text()
 }
 
 #[test]
+fn nothing_is_forced_where_the_vocabularys_own_encoding_is_not_known() {
+    // SentencePiece without bytes to fall back on: texts with other characters have no encoding.
+    let pieces = ["<unk>", "</s>", "a", "b", "ab", "c"];
+    let vocab: serde_json::Map<_, _> =
+        pieces.iter().zip(0..).map(|(text, id)| ((*text).to_owned(), json!(id))).collect();
+    let file = json!({
+        "added_tokens": [
+            {"id": 0, "content": "<unk>", "special": true},
+            {"id": 1, "content": "</s>", "special": true}
+        ],
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": null,
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+            {"type": "ByteFallback"}, {"type": "Fuse"}
+        ]},
+        "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true,
+            "vocab": vocab, "merges": ["a b"]}
+    });
+    let hint = SpecialsHint { stop_ids: vec![1], ..SpecialsHint::default() };
+    let vocab = Vocabulary::from_tokenizer_json(file.to_string().as_bytes(), &hint).unwrap();
+    assert!(!vocab.is_canonical());
+    let compiler = Compiler::new(vocab, Limits::default()).unwrap();
+    let mut matcher = matcher(&compiler, &Constraint::Regex("abc".into()));
+    assert!(matcher.forced().unwrap().is_empty());
+    // Both spellings of what must come are open to the model.
+    assert_eq!(matcher.mask().unwrap().iter().collect::<Vec<_>>(), [2, 4]);
+    matcher.commit(&[2, 3, 5]).unwrap();
+    assert!(matcher.is_complete());
+}
+
+#[test]
 fn an_error_says_nothing_of_the_text_or_the_grammar() {
     let compiler = compiler("bytes").unwrap();
     let limits = Limits { mask_items: 5, items_in_row: 5, ..Limits::default() };
