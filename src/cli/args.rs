@@ -73,6 +73,7 @@ pub(super) struct RunArgs {
 
 /// Where to run.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "candle"), expect(dead_code, reason = "nothing runs without candle"))]
 pub(super) enum Device {
     Auto,
     Cpu,

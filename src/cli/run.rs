@@ -12,11 +12,10 @@ use crate::{
     Limits,
     backend::{BackendError, Event, Input, Local, Reply, Request},
     chat::{Message, Role},
-    config::Config,
     generate::{Finish, FinishReason},
     model::{
         Model, ModelError,
-        hub::{DEFAULT_MODEL, FetchOptions, ModelName, fetch},
+        hub::{DEFAULT_MODEL, ModelName},
     },
 };
 
@@ -103,7 +102,9 @@ fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, Stri
 #[cfg(feature = "candle")]
 fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
     use super::args::Device;
+    use crate::config::Config;
     use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
+    use crate::model::hub::{FetchOptions, fetch};
     use std::num::NonZeroUsize;
 
     let config = Config::from_env();
