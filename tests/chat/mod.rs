@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers count as code outside tests
 
-use std::{path::PathBuf, time::Duration, time::UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use maskwright::chat::{ChatTemplate, Message, RenderOptions, TemplateError};
 use serde::Deserialize;
@@ -51,23 +51,14 @@ impl Golden {
     }
 }
 
-fn fixtures() -> PathBuf {
-    match std::env::var_os("MASKWRIGHT_FIXTURES") {
-        Some(path) => path.into(),
-        None => {
-            PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/maskwright/fixtures")
-        }
-    }
-}
-
 /// A model's template and the texts of its special tokens.
 fn template_of(name: &str) -> Option<(String, Vec<String>)> {
     if name == "smollm2" {
         let specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].map(str::to_owned);
-        let file = fixture("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
+        let file = beginning("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
         return Some((template_in_gguf(&file), specials.to_vec()));
     }
-    let text = fixture(&format!("tokenizers/{name}/tokenizer_config.json"))?;
+    let text = beginning(&format!("tokenizers/{name}/tokenizer_config.json"))?;
     let config: Value = serde_json::from_slice(&text).unwrap();
     let added = config["added_tokens_decoder"].as_object().cloned().unwrap_or_default();
     let specials = added
@@ -79,12 +70,8 @@ fn template_of(name: &str) -> Option<(String, Vec<String>)> {
 }
 
 /// The first 8 MiB of a file of the fixtures.
-fn fixture(name: &str) -> Option<Vec<u8>> {
-    let path = fixtures().join(name);
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!("skipped: {} is absent", path.display());
-        return None;
-    };
+fn beginning(name: &str) -> Option<Vec<u8>> {
+    let file = std::fs::File::open(crate::fixtures::fixture(name)?).unwrap();
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut std::io::Read::take(file, 8 << 20), &mut bytes).unwrap();
     Some(bytes)

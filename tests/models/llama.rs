@@ -137,13 +137,7 @@ fn a_shorter_context_may_be_asked_for() {
 
 /// The model of `fixtures`, where it was fetched.
 fn smollm2() -> Option<CandleModel> {
-    let home = std::env::var_os("HOME")?;
-    let path =
-        std::path::Path::new(&home).join(".cache/maskwright/fixtures/models/SmolLM2-135M-Instruct.Q4_1.gguf");
-    if !path.exists() {
-        println!("skipped: {} isn't there", path.display());
-        return None;
-    }
+    let path = crate::fixtures::fixture(crate::cli::SMOLLM2)?;
     Some(CandleModel::load(&path, &options(2)).unwrap())
 }
 
