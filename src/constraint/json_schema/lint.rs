@@ -1,5 +1,6 @@
-//! Keywords that no draft of JSON Schema knows. By the standard they are annotations and constrain nothing, which is
-//! rarely what their author meant: so they are reported, and refused on request.
+//! Keywords that the schema's draft of JSON Schema doesn't know: misspelt, a vendor's, or of another draft. By the
+//! standard they are annotations and constrain nothing, which is rarely what their author meant: so they are
+//! reported, and refused on request.
 
 use serde_json::Value;
 
@@ -78,6 +79,23 @@ const KNOWN: [&str; 66] = [
     "externalDocs",
     "markdownDescription",
 ];
+/// Keywords that constrain only from some draft on, and those that don't any more: the first and the last such draft.
+const DRAFTS: [(&str, u32, u32); 14] = [
+    ("additionalItems", 4, 2019),
+    ("const", 6, u32::MAX),
+    ("contains", 6, u32::MAX),
+    ("propertyNames", 6, u32::MAX),
+    ("if", 7, u32::MAX),
+    ("then", 7, u32::MAX),
+    ("else", 7, u32::MAX),
+    ("dependentRequired", 2019, u32::MAX),
+    ("dependentSchemas", 2019, u32::MAX),
+    ("maxContains", 2019, u32::MAX),
+    ("minContains", 2019, u32::MAX),
+    ("unevaluatedItems", 2019, u32::MAX),
+    ("unevaluatedProperties", 2019, u32::MAX),
+    ("prefixItems", 2020, u32::MAX),
+];
 /// Keywords whose value is a subschema, or a list of them.
 const SCHEMAS: [&str; 17] = [
     "additionalItems",
@@ -104,17 +122,18 @@ const NAMED: [&str; 6] =
 
 /// The unknown keywords of a schema, and what they may have been meant to be.
 pub(super) fn lint(schema: &Value) -> Vec<Warning> {
+    let draft = draft(schema);
     let mut warnings = Vec::new();
     let mut schemas = vec![(String::new(), schema)];
     while let Some((pointer, schema)) = schemas.pop() {
         let Value::Object(keywords) = schema else { continue };
         for (keyword, value) in keywords {
             let at = format!("{pointer}/{}", keyword.replace('~', "~0").replace('/', "~1"));
-            if !KNOWN.contains(&keyword.as_str()) && !keyword.starts_with("x-") {
+            if let Some(reason) = reason(keyword, draft) {
                 if warnings.len() == MOST {
                     return warnings;
                 }
-                warnings.push(Warning { pointer: at, reason: unknown(keyword) });
+                warnings.push(Warning { pointer: at, reason });
                 continue;
             }
             match value {
@@ -135,6 +154,23 @@ pub(super) fn lint(schema: &Value) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// The number or year of the draft that a schema names; the newest where it names none.
+fn draft(schema: &Value) -> u32 {
+    let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    let named = [("draft-04", 4), ("draft-06", 6), ("draft-07", 7), ("2019-09", 2019)];
+    named.into_iter().find(|(name, _)| dialect.contains(name)).map_or(2020, |(_, draft)| draft)
+}
+
+/// Why a keyword constrains nothing, if it doesn't.
+fn reason(keyword: &str, draft: u32) -> Option<String> {
+    if let Some((_, first, last)) = DRAFTS.iter().find(|(known, ..)| *known == keyword) {
+        let outside = draft < *first || draft > *last;
+        return outside
+            .then(|| format!("`{keyword}` constrains nothing in this schema's draft of JSON Schema"));
+    }
+    (!KNOWN.contains(&keyword) && !keyword.starts_with("x-")).then(|| unknown(keyword))
 }
 
 fn unknown(keyword: &str) -> String {
@@ -184,6 +220,25 @@ mod tests {
         assert!(
             warning.starts_with("json schema: at /anyOf/0/nullable: ") && !warning.contains("did you mean")
         );
+    }
+
+    #[test]
+    fn keywords_of_another_draft_are_reported() {
+        let seventh = "http://json-schema.org/draft-07/schema#";
+        for (schema, at) in [
+            (json!({"$schema": seventh, "dependentRequired": {"a": ["b"]}}), Some("/dependentRequired")),
+            (
+                json!({"$schema": seventh, "items": {"unevaluatedProperties": false}}),
+                Some("/items/unevaluatedProperties"),
+            ),
+            (json!({"$schema": seventh, "const": 1, "additionalItems": false}), None),
+            (json!({"$schema": "http://json-schema.org/draft-04/schema#", "const": 1}), Some("/const")),
+            (json!({"prefixItems": [{}], "additionalItems": false}), Some("/additionalItems")),
+            (json!({"prefixItems": [{}], "unevaluatedItems": false}), None),
+        ] {
+            let found = lint(&schema).into_iter().map(|warning| warning.pointer).collect::<Vec<_>>();
+            assert_eq!(found, at.into_iter().collect::<Vec<_>>(), "{schema}");
+        }
     }
 
     #[test]

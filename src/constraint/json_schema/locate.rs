@@ -14,6 +14,8 @@ const MOST_PROBES: usize = 400;
 /// Schema text compiled while finding a place, in bytes; what bounds the probes of a large schema.
 const MOST_BYTES: usize = 16 << 20;
 
+/// Keywords that refuse nothing, and whose removal could break references.
+const INERT: [&str; 7] = ["$schema", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "$comment"];
 /// Keywords whose value is a subschema.
 const ONE: [&str; 7] = [
     "additionalProperties",
@@ -120,7 +122,7 @@ impl Search<'_> {
         let Some(Value::Object(node)) = self.root.pointer(pointer) else { return None };
         let mut changed = None;
         let (types, others): (Vec<_>, Vec<_>) =
-            node.keys().filter(|key| !key.starts_with('$') || *key == "$ref").partition(|key| *key == "type");
+            node.keys().filter(|key| !INERT.contains(&key.as_str())).partition(|key| *key == "type");
         for keyword in others.into_iter().chain(types) {
             match self.probe(pointer, Some(keyword)) {
                 Ok(()) => return Some(keyword.clone()),
