@@ -19,6 +19,8 @@ mod grammar;
 mod json_schema;
 mod lark;
 mod regex;
+#[allow(dead_code)]
+mod schema;
 
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};

@@ -1,0 +1,2 @@
+//! JSON Schema, to the letter: our own compiler.
+mod regular;
