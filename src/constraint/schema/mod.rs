@@ -1,2 +1,3 @@
 //! JSON Schema, to the letter: our own compiler.
 mod regular;
+mod string;
