@@ -1,3 +1,4 @@
 //! JSON Schema, to the letter: our own compiler.
 mod number;
 mod regular;
+mod string;
