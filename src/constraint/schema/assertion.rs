@@ -239,7 +239,7 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         if let Some(unit) = self.number("multipleOf")? {
-            if unit <= Decimal::from(0) {
+            if unit <= Decimal::zero() {
                 return Err(self.wrong("multipleOf", "is greater than zero"));
             }
             found.push(Assertion::Number(NumberSet::MultipleOf(unit)));
@@ -366,7 +366,7 @@ impl<'a> Reader<'_, 'a> {
         match self.object.get(keyword) {
             None => Ok(None),
             Some(Value::Number(number)) => {
-                Decimal::try_from(number).map(Some).map_err(|error| self.wrong(keyword, &error.to_string()))
+                Decimal::from_number(number).map(Some).map_err(|error| self.wrong(keyword, &error.to_string()))
             }
             Some(_) => Err(self.wrong(keyword, "is a number")),
         }

@@ -474,7 +474,7 @@ impl<'a> Analysis<'a> {
                 if max.is_some_and(|max| max < *min) {
                     return Ok(Formula::of(!holds));
                 }
-                Rc::new(string::length(*min, *max).map_err(|reason| at(&format!("{pointer}/maxLength"), reason))?)
+                Rc::new(string::length(*min, *max))
             }
             Assertion::Pattern(pattern) => {
                 self.pattern(pattern).map_err(|reason| at(&format!("{pointer}/pattern"), reason))?
@@ -645,7 +645,7 @@ impl<'a> Analysis<'a> {
             (Value::Null, Kind::Null) | (Value::Bool(false), Kind::False) | (Value::Bool(true), Kind::True) => {
                 Formula::of(holds)
             }
-            (Value::Number(given), Kind::Number) => match Decimal::try_from(given) {
+            (Value::Number(given), Kind::Number) => match Decimal::from_number(given) {
                 Ok(decimal) => number(NumberSet::Exactly(decimal), holds),
                 Err(_) => Formula::of(!holds),
             },

@@ -6,8 +6,10 @@ use super::{Alternative, Emitter, RuleId, Symbol};
 use crate::constraint::{
     ConstraintError,
     schema::{
+        analysis::StateId,
         array::{ArrayShape, Item},
         document::at,
+        number::{NumberSet, NumberText},
         regular::Regular,
     },
 };
@@ -149,17 +151,16 @@ impl Emitter<'_, '_> {
 
     /// An array of different items out of few: which were used is a set of bits.
     fn unique_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        const MOST: usize = 64;
+        const MOST: usize = 63;
         let pointer = format!("{pointer}/uniqueItems");
         let domain = match shape.rest.first() {
             Some(item) if shape.prefix.is_empty() && shape.counts.is_empty() => {
-                let item = self.analysis.shape(item.value)?;
-                item.spelled_values(MOST)
+                self.domain(item.value, MOST)?
             }
             _ => None,
         };
         let Some(domain) = domain else {
-            return Err(at(&pointer, "can be enforced for items of at most 64 values, as of an `enum`; give them one"));
+            return Err(at(&pointer, "can be enforced for items of at most 63 values, as of an `enum`; give them one"));
         };
         let open = self.rules.terminal(Regular::literal("["));
         let close = self.rules.terminal(Regular::literal("]"));
@@ -192,5 +193,31 @@ impl Emitter<'_, '_> {
             first.push(Alternative::new([open.clone(), item.clone(), next]));
         }
         Ok(self.rules.rule(first))
+    }
+
+    /// All values of a state, if they are few and without parts.
+    fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
+        let shape = self.analysis.shape(state)?;
+        if !shape.arrays.is_empty() || !shape.objects.is_empty() {
+            return Ok(None);
+        }
+        let words = [(shape.null, "null"), (shape.truth[1], "true"), (shape.truth[0], "false")];
+        let mut domain: Vec<_> =
+            words.iter().filter(|(there, _)| *there).map(|(_, word)| Regular::literal(*word)).collect();
+        if let Some(set) = &shape.numbers {
+            let Some(values) = set.values(most) else { return Ok(None) };
+            for value in values {
+                let spelled = NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                match spelled {
+                    Ok(NumberText::Regular(language)) => domain.push(language),
+                    _ => return Ok(None),
+                }
+            }
+        }
+        if let Some(bodies) = &shape.texts {
+            let Some(texts) = bodies.texts(most, self.analysis.fuel) else { return Ok(None) };
+            domain.extend(texts.into_iter().map(|text| Regular::literal(format!("\"{text}\""))));
+        }
+        Ok(Some(domain).filter(|domain| domain.len() <= most))
     }
 }

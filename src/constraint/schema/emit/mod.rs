@@ -8,7 +8,7 @@ mod object;
 mod productive;
 mod rules;
 
-use std::{collections::HashMap, rc::Rc};
+use std::collections::HashMap;
 
 pub(super) use rules::RuleId;
 use rules::{Alternative, Rules, Symbol};
@@ -18,7 +18,7 @@ use super::{
     analysis::{Analysis, StateId},
     array::ArrayShape,
     document::at,
-    number::{Automaton, NumberSet, NumberText},
+    number::{Automaton, NumberSet, NumberSpelling, NumberText},
     object::ObjectShape,
     regular::Regular,
     shape::Shape,
@@ -160,7 +160,7 @@ impl Emitter<'_, '_> {
         if let Some(known) = self.numbers.get(set) {
             return Ok(known.clone());
         }
-        let text = set.to_text(self.options.numbers).map_err(|error| at(&self.analysis.pointer(state), error))?;
+        let text = set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?;
         let symbol = match text {
             NumberText::Regular(language) => self.rules.terminal(language),
             NumberText::Automaton(automaton) => Symbol::Rule(self.automaton(&automaton)),
@@ -169,17 +169,21 @@ impl Emitter<'_, '_> {
         Ok(symbol)
     }
 
+    fn spelling(&self) -> NumberSpelling {
+        NumberSpelling { forms: self.options.numbers, ..NumberSpelling::default() }
+    }
+
     /// A number that is read character by character, a rule for each state of its automaton.
     fn automaton(&mut self, automaton: &Automaton) -> RuleId {
-        let rules: Vec<_> = automaton.states.iter().map(|_| self.rules.declare(false)).collect();
-        for (state, rule) in automaton.states.iter().zip(&rules) {
+        let rules: Vec<_> = automaton.transitions.iter().map(|_| self.rules.declare(false)).collect();
+        for (state, rule) in rules.iter().enumerate() {
             let mut alternatives = Vec::new();
-            if state.accepting {
+            if automaton.accepting[state] {
                 alternatives.push(Alternative::default());
             }
-            for (characters, next) in &state.transitions {
-                let character = self.rules.terminal(Regular::pattern(characters.clone()));
-                alternatives.push(Alternative::new([character, Symbol::Rule(rules[*next])]));
+            for transition in &automaton.transitions[state] {
+                let character = self.rules.terminal(Regular::pattern(transition.pattern()));
+                alternatives.push(Alternative::new([character, Symbol::Rule(rules[transition.to])]));
             }
             self.rules.define(*rule, alternatives);
         }
@@ -212,5 +216,3 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// A shared name.
-type Name = Rc<str>;

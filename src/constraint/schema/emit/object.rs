@@ -12,7 +12,7 @@ use crate::constraint::{
 };
 
 /// Bits of a parameter.
-const BITS: usize = 64;
+const BITS: usize = 63;
 
 /// What an object's rules need to know of it.
 struct Plan {

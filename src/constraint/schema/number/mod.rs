@@ -31,7 +31,8 @@ mod text;
 pub(super) use automaton::{Automaton, Transition};
 pub(super) use decimal::Decimal;
 pub(super) use set::NumberSet;
-pub(super) use text::{NumberForms, NumberSpelling, NumberText};
+pub use text::NumberForms;
+pub(super) use text::{NumberSpelling, NumberText};
 
 use crate::fault::Fault;
 
