@@ -30,6 +30,9 @@ pub(super) enum Command {
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
     Explain(ExplainArgs),
+    /// Measure coverage and speed.
+    #[cfg(feature = "bench")]
+    Bench(super::bench::BenchArgs),
 }
 
 #[derive(Debug, Args)]

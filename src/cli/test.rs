@@ -50,7 +50,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(Failure::RUNTIME) })
 }
 
-fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
+pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     let fail =
         |reason: &dyn std::fmt::Display| Failure::usage(format!("--tokenizer: {}: {reason}", path.display()));
     if path.extension().is_some_and(|extension| extension == "gguf") {
