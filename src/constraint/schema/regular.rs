@@ -5,7 +5,7 @@
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
 use llguidance::derivre::{Regex, RegexAst, RegexBuilder};
-use std::fmt::Write as _;
+use std::{collections::HashSet, fmt::Write as _};
 
 /// A regular language over characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,10 +69,14 @@ impl Regular {
             match part {
                 Self::Nothing => {}
                 Self::Or(inner) => flat.extend(inner),
-                other if flat.contains(&other) => {}
                 other => flat.push(other),
             }
         }
+        // An `enum` may have thousands of values.
+        let mut seen = HashSet::with_capacity(flat.len());
+        let unique: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
+        let mut unique = unique.into_iter();
+        flat.retain(|_| unique.next() == Some(true));
         match flat.len() {
             0 => Self::Nothing,
             1 => flat.remove(0),
