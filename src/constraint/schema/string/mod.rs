@@ -5,9 +5,11 @@
 //! strings, and the complement is `and([universe(), language.complement()])`.
 
 mod ecma;
+mod format;
 mod quote;
 
 pub(super) use ecma::{PatternError, PatternErrorKind, pattern};
+pub(super) use format::{Format, language as format};
 pub(super) use quote::{length, literal, spell, universe};
 
 use super::regular::Regular;
