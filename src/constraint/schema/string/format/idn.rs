@@ -31,7 +31,7 @@ const DOT: &str = r"[.\u3002\uff0e\uff61]";
 pub(super) fn hostname() -> Regular {
     // Of the basic plane, not from right to left, and not in the list.
     let letter = format!(
-        r"(?:(?![{DISALLOWED}{RIGHT_TO_LEFT}\u{{10000}}-\u{{10ffff}}])[\p{{Ll}}\p{{Lo}}\p{{Nd}}]|[\u00df\u03c2\u0f0b\u3007])"
+        r"(?:(?![{DISALLOWED}{RIGHT_TO_LEFT}\u{{10000}}-\u{{10ffff}}])[\p{{Ll}}\p{{Lo}}\p{{Nd}}]|[\u00df\u03c2\u0f0b\u3007\u06f0-\u06f9])"
     );
     let more = format!(r"(?:{letter}|[A-Z\-\u00b7\u0375\u30fb\u200c\u200d{VIRAMA}{MARK}])");
     // What must not stand at the start or at the end is taken out of the whole name below.

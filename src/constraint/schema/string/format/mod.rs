@@ -30,6 +30,8 @@ mod pointer;
 mod time;
 mod uri;
 
+use std::sync::OnceLock;
+
 use super::{Regular, ecma, quote};
 
 /// What is known of a format.
@@ -41,31 +43,49 @@ pub(in super::super) enum Format {
     Unknown,
 }
 
+/// A format of the standard.
+struct Known {
+    name: &'static str,
+    build: fn() -> Regular,
+    exact: bool,
+    /// Built when first asked for, and then kept: the large ones take milliseconds.
+    language: OnceLock<Regular>,
+}
+
+const fn known(name: &'static str, build: fn() -> Regular, exact: bool) -> Known {
+    Known { name, build, exact, language: OnceLock::new() }
+}
+
+static KNOWN: [Known; 19] = [
+    known("date", time::date, true),
+    known("time", time::time, true),
+    known("date-time", time::date_time, false),
+    known("duration", time::duration, false),
+    known("email", mail::email, false),
+    known("idn-email", mail::idn_email, false),
+    known("hostname", net::hostname, false),
+    known("idn-hostname", idn::hostname, false),
+    known("ipv4", net::ipv4, true),
+    known("ipv6", net::ipv6, true),
+    known("uri", || uri::uri(uri::Characters::Ascii), true),
+    known("uri-reference", || uri::reference(uri::Characters::Ascii), true),
+    known("iri", || uri::uri(uri::Characters::Unicode), true),
+    known("iri-reference", || uri::reference(uri::Characters::Unicode), true),
+    known("uri-template", uri::template, false),
+    known("json-pointer", pointer::json, true),
+    known("relative-json-pointer", pointer::relative, false),
+    known("uuid", misc::uuid, true),
+    known("regex", misc::regex, false),
+];
+
 /// The language of a format.
 pub(in super::super) fn language(name: &str) -> Format {
-    let (language, exact) = match name {
-        "date" => (time::date(), true),
-        "time" => (time::time(), true),
-        "date-time" => (time::date_time(), false),
-        "duration" => (time::duration(), false),
-        "email" => (mail::email(), false),
-        "idn-email" => (mail::idn_email(), false),
-        "hostname" => (net::hostname(), false),
-        "idn-hostname" => (idn::hostname(), false),
-        "ipv4" => (net::ipv4(), true),
-        "ipv6" => (net::ipv6(), true),
-        "uri" => (uri::uri(uri::Characters::Ascii), true),
-        "uri-reference" => (uri::reference(uri::Characters::Ascii), true),
-        "iri" => (uri::uri(uri::Characters::Unicode), true),
-        "iri-reference" => (uri::reference(uri::Characters::Unicode), true),
-        "uri-template" => (uri::template(), false),
-        "json-pointer" => (pointer::json(), true),
-        "relative-json-pointer" => (pointer::relative(), false),
-        "uuid" => (misc::uuid(), true),
-        "regex" => (misc::regex(), false),
-        _ => return Format::Unknown,
-    };
-    Format::Known { language, exact }
+    match KNOWN.iter().find(|known| known.name == name) {
+        Some(Known { build, exact, language, .. }) => {
+            Format::Known { language: language.get_or_init(build).clone(), exact: *exact }
+        }
+        None => Format::Unknown,
+    }
 }
 
 /// The language of one of our own grammars, which is known to be one.
