@@ -20,6 +20,7 @@
 
 mod automaton;
 mod decimal;
+mod digits;
 mod divisible;
 mod interval;
 mod normal;
@@ -28,9 +29,11 @@ mod set;
 mod step;
 mod text;
 
+#[allow(unused_imports)]
 pub(super) use automaton::{Automaton, Transition};
 pub(super) use decimal::Decimal;
 pub(super) use set::NumberSet;
+#[allow(unused_imports)]
 pub(super) use text::{NumberForms, NumberSpelling, NumberText};
 
 use crate::fault::Fault;
