@@ -52,6 +52,13 @@ impl Config {
         Self::read(|name| env::var_os(name), Platform::current())
     }
 
+    /// What tells one build of this program from another: size and time of its file, where they can be read.
+    #[cfg(feature = "bench")]
+    pub(crate) fn build() -> Option<(u64, std::time::SystemTime)> {
+        let file = env::current_exe().and_then(std::fs::metadata).ok()?;
+        Some((file.len(), file.modified().ok()?))
+    }
+
     /// How models are fetched, with or without a progress bar.
     #[must_use]
     pub fn fetch_options(&self, progress: bool) -> FetchOptions {

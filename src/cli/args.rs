@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use super::failure::Failure;
 use crate::{
     Limits,
-    constraint::{Constraint, JsonSchema, SchemaOptions, Whitespace},
+    constraint::{Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace},
     sample::SamplingConfig,
 };
 
@@ -30,6 +30,9 @@ pub(super) enum Command {
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
     Explain(ExplainArgs),
+    /// Measure coverage and speed.
+    #[cfg(feature = "bench")]
+    Bench(super::bench::BenchArgs),
 }
 
 #[derive(Debug, Args)]
@@ -120,9 +123,8 @@ pub(super) struct ConstraintArgs {
     /// Lark grammar, a file.
     #[arg(long, value_name = "FILE", group = "constraint")]
     lark: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Refuse keywords that JSON Schema doesn't know, instead of warning of them.
     #[arg(long)]
     strict: bool,
@@ -147,6 +149,32 @@ pub(super) struct SamplingArgs {
     seed: Option<u64>,
 }
 
+/// How JSON is spelled.
+#[derive(Debug, Args)]
+pub(super) struct SpellingArgs {
+    /// White space between the tokens of JSON: compact, spaced or flexible.
+    #[arg(long, value_name = "KIND", default_value = "compact")]
+    whitespace: Whitespace,
+    /// Order of an object's properties: schema, or any.
+    #[arg(long, value_name = "ORDER", default_value = "schema")]
+    property_order: PropertyOrder,
+    /// Ways to write a number: plain (integers as digits only), or any.
+    #[arg(long, value_name = "FORMS", default_value = "plain")]
+    numbers: NumberForms,
+}
+
+impl SpellingArgs {
+    /// The options of a schema.
+    pub(super) fn options(&self, strict: bool) -> SchemaOptions {
+        SchemaOptions {
+            whitespace: self.whitespace,
+            order: self.property_order,
+            numbers: self.numbers,
+            strict,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
     /// Case files (.json, .jsonl) or folders of them.
@@ -155,9 +183,8 @@ pub(super) struct TestArgs {
     /// Tokenizer to test with, a tokenizer.json or a .gguf; default: every byte is a token.
     #[arg(long, value_name = "FILE")]
     pub(super) tokenizer: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Print passing cases, too.
     #[arg(short, long)]
     pub(super) verbose: bool,
@@ -183,7 +210,7 @@ impl ExplainArgs {
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
-        let options = SchemaOptions { whitespace: self.whitespace, strict: self.strict };
+        let options = self.spelling.options(self.strict);
         Ok(if let Some(schema) = &self.json_schema {
             let text = if schema.trim_start().starts_with('{') {
                 schema.clone()

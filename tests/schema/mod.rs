@@ -7,13 +7,16 @@ mod shrink;
 mod subject;
 
 use generator::Generator;
-use maskwright::engine::{CompileError, MatchError};
+use maskwright::{
+    constraint::PropertyOrder,
+    engine::{CompileError, MatchError},
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use shrink::shrink;
 use std::sync::Mutex;
-use subject::{ANY_ORDER, Subject, Walk, has_order, is_beyond_doubles, place, spell, validator};
+use subject::{Subject, Walk, is_beyond_doubles, place, spell, validator};
 
 /// What was seen over many schemas.
 #[derive(Debug, Default)]
@@ -91,12 +94,12 @@ fn for_seeds(count: u64, test: impl Fn(u64, &mut Tally) + Sync) -> Tally {
 }
 
 /// The schema compiled, unless it is refused; a refusal has to say where.
-fn subject(seed: u64, schema: &Value, tally: &mut Tally) -> Option<Subject> {
+fn subject(seed: u64, schema: &Value, order: PropertyOrder, tally: &mut Tally) -> Option<Subject> {
     tally.schemas += 1;
     if let Err(error) = validator(schema) {
         panic!("seed {seed}: {schema} isn't a schema: {error}");
     }
-    match Subject::new(schema) {
+    match Subject::new(schema, order) {
         Ok(subject) => Some(subject),
         Err(error) => {
             tally.refused += 1;
@@ -104,9 +107,10 @@ fn subject(seed: u64, schema: &Value, tally: &mut Tally) -> Option<Subject> {
             if points_nowhere(schema, &error) {
                 let least = shrink(schema, &mut |schema| {
                     validator(schema).is_ok()
-                        && Subject::new(schema).is_err_and(|error| points_nowhere(schema, &error))
+                        && Subject::new(schema, order).is_err_and(|error| points_nowhere(schema, &error))
                 });
-                let error = Subject::new(&least).err().map_or_else(String::new, |error| error.to_string());
+                let error =
+                    Subject::new(&least, order).err().map_or_else(String::new, |error| error.to_string());
                 tally.failures.push(format!("seed {seed}: {least} is refused without a place: {error}"));
             }
             None
@@ -120,16 +124,17 @@ fn points_nowhere(schema: &Value, error: &CompileError) -> bool {
 }
 
 /// Tries a smaller schema; those that aren't schemas or are refused don't fail.
-fn with_subject(schema: &Value, fails: impl Fn(&Subject) -> bool) -> bool {
-    validator(schema).is_ok() && Subject::new(schema).is_ok_and(|subject| fails(&subject))
+fn with_subject(schema: &Value, order: PropertyOrder, fails: impl Fn(&Subject) -> bool) -> bool {
+    validator(schema).is_ok() && Subject::new(schema, order).is_ok_and(|subject| fails(&subject))
 }
 
 #[test]
 fn s2_every_text_under_the_masks_of_a_random_schema_is_valid() {
     let tally = for_seeds(1_500, |seed, tally| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let order = if seed % 2 == 0 { PropertyOrder::Schema } else { PropertyOrder::Any };
         let schema = Generator::document(&mut rng);
-        let Some(subject) = subject(seed, &schema, tally) else { return };
+        let Some(subject) = subject(seed, &schema, order, tally) else { return };
         for round in 0..8 {
             match subject.walk(&mut rng) {
                 Walk::Long => tally.long += 1,
@@ -146,7 +151,7 @@ fn s2_every_text_under_the_masks_of_a_random_schema_is_valid() {
                     };
                     if !subject.is_valid(&value) {
                         let least = shrink(&schema, &mut |schema| {
-                            with_subject(schema, |subject| {
+                            with_subject(schema, order, |subject| {
                                 !subject.is_valid(&value) && subject.allows(&text) == Ok(true)
                             })
                         });
@@ -156,7 +161,7 @@ fn s2_every_text_under_the_masks_of_a_random_schema_is_valid() {
                 }
                 Walk::Dead(text) => {
                     let least = shrink(&schema, &mut |schema| {
-                        with_subject(schema, |subject| {
+                        with_subject(schema, order, |subject| {
                             let mut rng = ChaCha8Rng::seed_from_u64(round);
                             (0..20).any(|_| matches!(subject.walk(&mut rng), Walk::Dead(_)))
                         })
@@ -176,8 +181,9 @@ fn s2_every_text_under_the_masks_of_a_random_schema_is_valid() {
 fn s2_what_a_random_schema_allows_is_what_is_valid() {
     let tally = for_seeds(1_000, |seed, tally| {
         let mut rng = ChaCha8Rng::seed_from_u64(!seed);
+        let order = PropertyOrder::Any;
         let schema = Generator::document(&mut rng);
-        let Some(subject) = subject(seed, &schema, tally) else { return };
+        let Some(subject) = subject(seed, &schema, order, tally) else { return };
         for value in instances(&subject, &mut rng) {
             tally.instances += 1;
             let valid = subject.is_valid(&value);
@@ -186,17 +192,17 @@ fn s2_what_a_random_schema_allows_is_what_is_valid() {
                 let text = spell(value);
                 match (subject.is_valid(value), subject.allows(&text)) {
                     (false, Ok(true)) => true,
-                    // In the default order, a text may be refused for its order alone.
-                    (true, Ok(false)) => ANY_ORDER || !has_order(value),
+                    (true, Ok(false)) => true,
                     (_, Err(MatchError::TooComplex(_))) => false,
                     (_, Err(error)) => panic!("{error} at {text}"),
                     _ => false,
                 }
             };
             if wrong(&subject, &value) {
-                let least =
-                    shrink(&schema, &mut |schema| with_subject(schema, |subject| wrong(subject, &value)));
-                let subject = Subject::new(&least).expect("it compiled before");
+                let least = shrink(&schema, &mut |schema| {
+                    with_subject(schema, order, |subject| wrong(subject, &value))
+                });
+                let subject = Subject::new(&least, order).expect("it compiled before");
                 let least_value = shrink(&value, &mut |value| wrong(&subject, value));
                 let verdict = if subject.is_valid(&least_value) { "refuses" } else { "allows" };
                 tally.failures.push(format!("seed {seed}: {least} {verdict} {}", spell(&least_value)));

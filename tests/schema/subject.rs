@@ -4,19 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use maskwright::{
     Compiler, Constraint, Limits, Matcher, TokenId, Vocabulary,
-    constraint::{ConstraintError, JsonSchema, SchemaOptions},
+    constraint::{ConstraintError, JsonSchema, PropertyOrder, SchemaOptions},
     engine::{CompileError, CompiledConstraint, MatchError},
 };
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-
-/// Whether a valid object may come with its keys in any order.
-pub const ANY_ORDER: bool = false;
-
-fn options() -> SchemaOptions {
-    SchemaOptions::default()
-}
 
 /// A schema that we compile.
 pub struct Subject {
@@ -48,8 +41,9 @@ pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
 }
 
 impl Subject {
-    pub fn new(schema: &Value) -> Result<Self, CompileError> {
-        let constraint = Constraint::JsonSchema(JsonSchema::from(schema.clone()).with_options(options()));
+    pub fn new(schema: &Value, order: PropertyOrder) -> Result<Self, CompileError> {
+        let options = SchemaOptions { order, ..SchemaOptions::default() };
+        let constraint = Constraint::JsonSchema(JsonSchema::from(schema.clone()).with_options(options));
         let compiler = compiler();
         let compiled = compiler.compile(&constraint.to_grammar(compiler.limits())?)?;
         let validator = validator(schema).expect("the generator makes schemas by the standard");
@@ -149,13 +143,4 @@ pub fn spell(value: &Value) -> String {
 pub fn is_beyond_doubles(text: &str) -> bool {
     let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count() > 15;
     text.split(|char: char| !matches!(char, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).any(digits)
-}
-
-/// Whether some object has several keys.
-pub fn has_order(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => members.len() > 1 || members.values().any(has_order),
-        Value::Array(items) => items.iter().any(has_order),
-        _ => false,
-    }
 }

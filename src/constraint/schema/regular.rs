@@ -190,6 +190,41 @@ impl Regular {
         answer
     }
 
+    /// All texts of the language, if they are plainly listed and not more than `most`.
+    pub(super) fn texts(&self, most: usize, fuel: u64) -> Option<Vec<String>> {
+        match self {
+            Self::Nothing => Some(Vec::new()),
+            Self::Literal(text) => Some(vec![text.clone()]),
+            Self::Or(parts) => {
+                let mut texts = Vec::new();
+                for part in parts {
+                    for text in part.texts(most, fuel)? {
+                        if !texts.contains(&text) {
+                            texts.push(text);
+                        }
+                    }
+                    if texts.len() > most {
+                        return None;
+                    }
+                }
+                Some(texts)
+            }
+            Self::And(parts) => {
+                let listed = parts.iter().find_map(|part| part.texts(most, fuel))?;
+                let mut texts = Vec::new();
+                for text in listed {
+                    match self.contains(&text, fuel) {
+                        Answer::Yes => texts.push(text),
+                        Answer::No => {}
+                        Answer::Unknown => return None,
+                    }
+                }
+                Some(texts)
+            }
+            _ => None,
+        }
+    }
+
     /// The automaton of the language, built as it is walked; nothing when `fuel` doesn't suffice or the engine
     /// refuses the expression.
     pub(super) fn automaton(&self, fuel: u64) -> Option<Regex> {

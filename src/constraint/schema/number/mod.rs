@@ -33,8 +33,8 @@ mod text;
 pub(super) use automaton::{Automaton, Transition};
 pub(super) use decimal::Decimal;
 pub(super) use set::NumberSet;
-#[allow(unused_imports)]
-pub(super) use text::{NumberForms, NumberSpelling, NumberText};
+pub use text::NumberForms;
+pub(super) use text::{NumberSpelling, NumberText};
 
 use crate::fault::Fault;
 

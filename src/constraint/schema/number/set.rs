@@ -9,7 +9,7 @@ use super::normal::Normal;
 use super::{Decimal, NumberError};
 
 /// A set of numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in super::super) enum NumberSet {
     /// Every number.
     All,

@@ -23,7 +23,7 @@ const FUEL: u64 = 2_000_000;
 
 /// Which spellings of a number are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(in super::super) enum NumberForms {
+pub enum NumberForms {
     /// Integers, where they are demanded as such, as digits only; others with any fraction or exponent.
     #[default]
     Plain,
