@@ -77,25 +77,42 @@ impl Matcher {
     ///
     /// [`MatchError::TooComplex`], [`MatchError::DeadEnd`], [`MatchError::Cancelled`], [`MatchError::Internal`].
     pub fn mask(&mut self) -> Result<TokenMask, MatchError> {
-        self.sequence.check()?;
+        if let Some(known) = self.known_mask() {
+            return known;
+        }
         let home = Arc::clone(&self.home);
-        if self.closed {
-            return Ok(home.masks().none.clone());
+        let found = self.find_mask(&home);
+        let mask = self.verified(found)?;
+        if let Some(place) = self.place() {
+            home.graph().learn_mask(place, &mask);
         }
+        Ok(mask)
+    }
+
+    /// The mask, or an error, where neither takes a parser to tell.
+    pub(super) fn known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
+        if let Err(error) = self.sequence.check() {
+            return Some(Err(error));
+        }
+        let masks = self.home.masks();
         if self.complete {
-            return Ok(home.masks().stop.clone());
+            return Some(Ok(if self.closed { masks.none.clone() } else { masks.stop.clone() }));
         }
-        let place = self.place();
-        let known = place.and_then(|place| home.graph().mask(place));
-        let is_new = known.is_none();
-        let mut mask = known.map_or_else(|| self.find_mask(&home), Ok);
-        if let Some(shadow) = &mut self.shadow {
-            mask = shadow.check(&self.tokens, mask);
+        let known = self.home.graph().mask(self.place()?)?;
+        Some(self.verified(Ok(known)))
+    }
+
+    /// What it says beside llguidance, where that is asked for.
+    fn verified(&mut self, found: Result<TokenMask, MatchError>) -> Result<TokenMask, MatchError> {
+        match &mut self.shadow {
+            Some(shadow) => shadow.check(&self.tokens, found),
+            None => found,
         }
-        if let (Ok(mask), Some(place), true) = (&mask, place, is_new) {
-            home.graph().learn_mask(place, mask);
-        }
-        mask
+    }
+
+    /// Takes a seat at a lexer, if it can, and tells which: those with the same one wait for each other.
+    pub(super) fn sit_down(&mut self) -> Option<usize> {
+        self.sequence.sit_down(&self.home)
     }
 
     fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
@@ -326,11 +343,6 @@ impl Matcher {
     #[must_use]
     pub fn constraint(&self) -> &Arc<CompiledConstraint> {
         &self.home
-    }
-
-    /// Tells apart the lexers that matchers wait for each other at.
-    pub(super) fn lexer(&self) -> Option<usize> {
-        self.sequence.lexer()
     }
 }
 

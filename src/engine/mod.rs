@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod cache;
 mod compiled;
 mod compiler;
@@ -29,6 +30,7 @@ mod probe;
 mod sequence;
 mod verify;
 
+pub use batch::fill_masks;
 pub use compiled::CompiledConstraint;
 pub use compiler::{Compiler, CompilerOptions};
 pub use error::{CompileError, MatchError};

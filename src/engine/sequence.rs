@@ -133,8 +133,12 @@ impl Sequence {
         self.check()
     }
 
-    /// The key of the lexer in use.
-    pub(super) fn lexer(&self) -> Option<usize> {
+    /// Comes to have a parser, if it can, and tells which lexer it works with.
+    pub(super) fn sit_down(&mut self, home: &CompiledConstraint) -> Option<usize> {
+        if self.check().is_ok() && self.parser.is_none() {
+            // What goes wrong here goes wrong again, where it can be told.
+            self.begin(home, false).ok()?;
+        }
         self.parser.as_ref().map(|(_, seat)| seat.key())
     }
 
@@ -182,12 +186,7 @@ impl Sequence {
             self.leave();
         }
         if self.parser.is_none() {
-            let (mut parser, seat) = if fresh { home.lexers().take_fresh()? } else { home.lexers().take()? };
-            if let Some(cancel) = &self.cancel {
-                cancel.watch(&mut parser);
-            }
-            self.parser = Some((parser, seat));
-            self.consumed = 0;
+            self.begin(home, fresh)?;
         }
         let (parser, _) = self.parser.as_mut().expect("there is one by now");
         let behind = tokens.get(self.consumed..).unwrap_or_default();
@@ -198,6 +197,16 @@ impl Sequence {
             parser.consume(id)?;
             self.consumed += 1;
         }
+        Ok(())
+    }
+
+    fn begin(&mut self, home: &CompiledConstraint, fresh: bool) -> Result<(), MatchError> {
+        let (mut parser, seat) = if fresh { home.lexers().take_fresh()? } else { home.lexers().take()? };
+        if let Some(cancel) = &self.cancel {
+            cancel.watch(&mut parser);
+        }
+        self.parser = Some((parser, seat));
+        self.consumed = 0;
         Ok(())
     }
 

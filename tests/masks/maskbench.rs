@@ -5,14 +5,14 @@ use std::{path::PathBuf, process::Command};
 use serde_json::Value;
 
 /// A schema and its instances, valid ones or not.
-pub struct Case {
-    pub id: String,
-    pub schema: Value,
-    pub texts: Vec<String>,
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) schema: Value,
+    pub(crate) texts: Vec<String>,
 }
 
 /// Every n-th schema of the dev split; none where the data isn't there.
-pub fn cases(every: usize) -> Vec<Case> {
+pub(crate) fn cases(every: usize) -> Vec<Case> {
     let root = std::env::var_os("MASKWRIGHT_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
     let Ok(entries) = std::fs::read_dir(root.join("maskbench")) else {
