@@ -12,6 +12,7 @@ mod gbnf;
 mod generate;
 mod hub;
 mod layers;
+mod masks;
 mod models;
 mod run;
 mod sampler;
