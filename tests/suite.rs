@@ -15,4 +15,5 @@ mod layers;
 mod models;
 mod run;
 mod sampler;
+mod tools;
 mod vocab;

@@ -13,6 +13,7 @@
 //! a looser grammar.
 
 mod choice;
+mod compose;
 mod error;
 pub mod gbnf;
 mod grammar;
@@ -20,6 +21,7 @@ mod json_schema;
 mod lark;
 mod regex;
 
+pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};

@@ -78,6 +78,14 @@ impl Compiler {
     }
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
+        // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
+        // reached.
+        for part in grammar.parts() {
+            self.compile(&part.grammar).map_err(|error| match error {
+                CompileError::Constraint(error) => error.within(part.label.as_str()).into(),
+                error => error,
+            })?;
+        }
         let parser = self.factory.create_parser(grammar.complete(&self.vocab)?).map_err(|error| {
             let mut compiles = |part: TopLevelGrammar| match self.factory.create_parser(part) {
                 Ok(_) => Ok(()),
