@@ -225,6 +225,12 @@ impl ChatFormat {
         self.family.always_thinks()
     }
 
+    /// The texts of this format's markers, tokens or not.
+    #[must_use]
+    pub fn marker_texts(&self) -> Vec<&'static str> {
+        self.family.markers()
+    }
+
     /// The texts of the tokens that end a turn.
     #[must_use]
     pub fn stop_texts(&self) -> &'static [&'static str] {
@@ -254,6 +260,11 @@ impl ChatFormat {
         let budget = options.think_budget.filter(|_| thinking != Thinking::Closed && thinking != Thinking::Never);
         if selected.is_empty() && answer.is_none() && budget.is_none() && tools.is_empty() {
             return Ok(None);
+        }
+        // An answer alone needs nothing around it.
+        let bare = matches!(thinking, Thinking::Never | Thinking::Closed) && !self.family.always_thinks();
+        if let Some(answer) = answer.filter(|_| bare && selected.is_empty()) {
+            return Ok(Some(answer.clone()));
         }
         let plan = Plan {
             tools: &selected,
