@@ -93,7 +93,8 @@ impl Conversation {
             ..ReplyOptions::after(tail(&prompt.plain()))
         };
         let grammar = self.format.grammar(tools, tool_choice, &reply, answer.as_ref(), limits)?;
-        let parser = self.format.parser(shown, &reply);
+        let constrained = grammar.is_some();
+        let parser = self.format.parser(shown, &ReplyOptions { constrained, ..reply });
         Ok(Prepared { prompt, grammar, parser })
     }
 

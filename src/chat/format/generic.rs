@@ -16,7 +16,7 @@ use crate::{
 };
 
 const SHAPE: Shape =
-    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &["id"], tail: "", only: true };
+    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &["id"], lead: "", tail: "", only: true };
 
 /// The family.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Family for Generic {
         Vec::new()
     }
 
-    fn openers(&self) -> Vec<&'static str> {
+    fn openers(&self, _: bool) -> Vec<&'static str> {
         vec!["{", "[", "```"]
     }
 

@@ -60,7 +60,7 @@ impl Family for Harmony {
         true
     }
 
-    fn openers(&self) -> Vec<&'static str> {
+    fn openers(&self, _: bool) -> Vec<&'static str> {
         Vec::new()
     }
 

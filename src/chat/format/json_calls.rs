@@ -18,6 +18,8 @@ pub(super) struct Shape {
     pub(super) arguments: &'static [&'static str],
     /// Names of the member that holds an id, which may come last: arguments wait for it.
     pub(super) id: &'static [&'static str],
+    /// What stands before the name, as a regular expression.
+    pub(super) lead: &'static str,
     /// What may stand after the arguments, as a regular expression.
     pub(super) tail: &'static str,
     /// Whether an object with a member of any other name is no call: where no marker says that it is one.
@@ -26,7 +28,7 @@ pub(super) struct Shape {
 
 /// `{"name": …, "arguments": {…}}`.
 pub(super) const PLAIN: Shape =
-    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &[], tail: "", only: false };
+    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &[], lead: "", tail: "", only: false };
 
 /// Reads objects, arrays of them, or either in a fence, after an opening marker that was taken.
 pub(super) async fn read_calls(cx: &mut Cx, shape: &Shape, close: Option<&'static str>) -> Body {
@@ -242,6 +244,7 @@ pub(super) fn object_rules(skeleton: &mut Skeleton<'_>, shape: &Shape, reversed:
             ("KEY_ARGUMENTS", &keys(shape.arguments)),
             ("NAME", &escape_json(&tool.name)),
             ("ARGUMENTS", &arguments),
+            ("LEAD", shape.lead),
             ("TAIL", shape.tail),
         ];
         skeleton.text(&fill(include_str!("../../../grammars/tools/json-call.lark"), &values));

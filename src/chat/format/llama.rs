@@ -15,6 +15,7 @@ const SHAPE: Shape = Shape {
     name: &["name"],
     arguments: &["parameters", "arguments"],
     id: &[],
+    lead: "",
     tail: "",
     only: true,
 };
@@ -36,7 +37,7 @@ impl Family for Llama {
         &["<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"]
     }
 
-    fn openers(&self) -> Vec<&'static str> {
+    fn openers(&self, _: bool) -> Vec<&'static str> {
         vec![TAG, "{"]
     }
 

@@ -4,16 +4,26 @@
 //! family is one file; most describe their markers to [`tags`] or [`xml`] and add nothing. What families share:
 //! [`skeleton`] writes grammars, [`read`] reads spans of text and reasoning.
 
+mod deepseek;
 mod detect;
+mod fields;
+mod functionary;
+mod gemma;
 mod generic;
+mod glm;
 mod harmony;
 mod hermes;
 mod json_calls;
+mod kimi;
 mod llama;
 mod markers;
+mod mistral;
+mod more;
+mod python_calls;
 mod read;
 mod skeleton;
 mod tags;
+mod xml;
 
 use std::{
     fmt::Debug,
@@ -26,7 +36,7 @@ use super::{
     call::{IdStyle, Ids},
     error::ToolError,
     message::Message,
-    reply::{Out, Reader, ReplyParser, Tape},
+    reply::{Out, Reader, ReplyParser, Tape, Unit},
     tool::{Tool, ToolChoice},
 };
 use crate::{
@@ -60,8 +70,12 @@ trait Family: Send + Sync + Debug {
     fn thinking(&self) -> (&'static str, &'static str) {
         THINK
     }
-    /// The markers that begin calls.
-    fn openers(&self) -> Vec<&'static str>;
+    /// What begins thoughts, after their mark.
+    fn thinking_lead(&self) -> &'static str {
+        ""
+    }
+    /// The markers that begin calls; `strict` where a grammar has seen to it that only the first of them does.
+    fn openers(&self, strict: bool) -> Vec<&'static str>;
     /// Whether that marker begins calls here.
     fn opens_at(&self, _opener: &str, _at_start: bool) -> bool {
         true
@@ -143,11 +157,14 @@ pub struct ReplyOptions {
     pub think_budget: Option<usize>,
     /// Calls made earlier in the conversation, for ids that count.
     pub calls_before: usize,
+    /// Whether the reply is made under [`ChatFormat::grammar`], so that calls begin as the grammar has it and in no
+    /// other way. Default false: whatever models write for calls is read as calls.
+    pub constrained: bool,
 }
 
 impl Default for ReplyOptions {
     fn default() -> Self {
-        Self { prompt: String::new(), parallel: true, think: true, think_budget: None, calls_before: 0 }
+        Self { prompt: String::new(), parallel: true, think: true, think_budget: None, calls_before: 0, constrained: false }
     }
 }
 
@@ -276,7 +293,7 @@ impl ChatFormat {
             reserved: &self.reserved,
             limits,
         };
-        let skeleton = Skeleton::new(plan, &self.markers, self.family.thinking());
+        let skeleton = Skeleton::new(plan, &self.markers, self.family.thinking(), self.family.thinking_lead());
         self.family.grammar(skeleton).map(Some)
     }
 
@@ -294,9 +311,12 @@ impl ChatFormat {
             Arc::clone(&self.markers),
             Arc::new(tools.to_vec()),
             thinking,
+            options.constrained,
         );
         let family = Arc::clone(&self.family);
-        ReplyParser::new(tape, async move { family.read_reply(&mut cx).await })
+        let markers = Arc::clone(&self.markers);
+        let spell = move |id| (!markers.ids().any(|marker| marker == id)).then(|| markers.spell(Unit::Token(id)));
+        ReplyParser::new(tape, spell, async move { family.read_reply(&mut cx).await })
     }
 
     /// The conversation as the template takes it best.
@@ -318,7 +338,8 @@ impl ChatFormat {
         }
         let (open, close) = self.family.thinking();
         let prompt = options.prompt.trim_end();
-        if prompt.ends_with(open.trim_end()) {
+        let opened = format!("{open}{}", self.family.thinking_lead());
+        if prompt.ends_with(open.trim_end()) || prompt.ends_with(opened.trim_end()) {
             Thinking::Open
         } else if prompt.ends_with(close.trim_end()) || !options.think {
             Thinking::Closed

@@ -11,6 +11,9 @@ use crate::chat::{
     tool::Tool,
 };
 
+/// What Granite 20b calls to say that it calls nothing.
+const NO_CALL: &str = "no_function";
+
 /// A reader at work.
 pub(in crate::chat) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -44,6 +47,8 @@ pub(in crate::chat) struct Cx {
     pub(in crate::chat) markers: Arc<Markers>,
     pub(in crate::chat) tools: Arc<Vec<Tool>>,
     pub(in crate::chat) thinking: Thinking,
+    /// Whether only the grammar's own marker begins calls.
+    strict: bool,
     /// Where the stretch began that isn't yet accounted for.
     from: usize,
     /// Whether calls of known and of unknown tools stood in it.
@@ -51,6 +56,8 @@ pub(in crate::chat) struct Cx {
     unknown: bool,
     /// The call being read: whether its tool is known.
     call: Option<bool>,
+    /// Whether that call stands for none.
+    silent: bool,
 }
 
 impl Cx {
@@ -60,8 +67,21 @@ impl Cx {
         markers: Arc<Markers>,
         tools: Arc<Vec<Tool>>,
         thinking: Thinking,
+        strict: bool,
     ) -> Self {
-        Self { reader, out, markers, tools, thinking, from: 0, known: false, unknown: false, call: None }
+        Self {
+            reader,
+            out,
+            markers,
+            tools,
+            thinking,
+            strict,
+            from: 0,
+            known: false,
+            unknown: false,
+            call: None,
+            silent: false,
+        }
     }
 
     pub(in crate::chat) fn marker(&self, text: &'static str) -> Marker {
@@ -95,6 +115,7 @@ impl Cx {
     /// A call begins. That of an unknown tool is read on, but written as it stands, as text.
     pub(in crate::chat) fn begin(&mut self, name: &str, id: Option<String>) {
         let known = self.tool(name).is_some();
+        self.silent = !known && name == NO_CALL;
         if known {
             self.out.start(name, id);
         }
@@ -132,6 +153,7 @@ impl Cx {
                 self.out.finish(complete);
                 self.from = self.reader.at();
             }
+            Some(false) if self.silent => self.from = self.reader.at(),
             Some(false) => {
                 self.unknown = true;
                 self.verbatim();
@@ -247,14 +269,14 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
     let think = (cx.thinking != Thinking::Never).then(|| (cx.marker(open), cx.marker(close)));
     let openers: Vec<Marker> = match cx.tools.is_empty() {
         true => Vec::new(),
-        false => family.openers().iter().map(|text| cx.marker(text)).collect(),
+        false => family.openers(cx.strict).iter().map(|text| cx.marker(text)).collect(),
     };
     let strips: Vec<Marker> = family.strips().iter().map(|text| cx.marker(text)).collect();
     if let (Thinking::Open, Some((open, close))) = (cx.thinking, &think) {
-        read_reasoning(cx, open, close, &openers).await;
+        read_reasoning(cx, (open, close), family.thinking_lead(), &openers).await;
     }
-    // Whether nothing but white space has come.
-    let mut at_start = cx.thinking != Thinking::Open;
+    // Whether nothing but white space and thoughts has come.
+    let mut at_start = true;
     'next: while let Some(unit) = cx.reader.peek().await {
         let mut cut = false;
         if let Some((open, close)) = &think {
@@ -263,8 +285,7 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
                     Found::Yes(length) => {
                         cx.reader.skip(length);
                         cx.out.marker();
-                        read_reasoning(cx, open, close, &openers).await;
-                        at_start = false;
+                        read_reasoning(cx, (open, close), family.thinking_lead(), &openers).await;
                         continue;
                     }
                     found => cut |= found == Found::Cut,
@@ -276,7 +297,6 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
                     Found::Yes(length) => {
                         cx.reader.skip(length);
                         cx.out.marker();
-                        at_start = false;
                         continue;
                     }
                     found => cut |= found == Found::Cut,
@@ -325,7 +345,10 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
 }
 
 /// Reads reasoning up to its end, or to a call that nobody closed it before.
-async fn read_reasoning(cx: &mut Cx, open: &Marker, close: &Marker, openers: &[Marker]) {
+async fn read_reasoning(cx: &mut Cx, (open, close): (&Marker, &Marker), lead: &str, openers: &[Marker]) {
+    if !lead.is_empty() {
+        cx.reader.take_text(lead).await;
+    }
     // Where the closing mark stands, once somebody had to look.
     let mut closed_at = None;
     while let Some(unit) = cx.reader.peek().await {

@@ -55,13 +55,19 @@ pub(super) struct Skeleton<'a> {
     pub(super) plan: Plan<'a>,
     markers: &'a Markers,
     think: (&'static str, &'static str),
+    lead: &'static str,
     rules: String,
     parts: Vec<Part>,
 }
 
 impl<'a> Skeleton<'a> {
-    pub(super) fn new(plan: Plan<'a>, markers: &'a Markers, think: (&'static str, &'static str)) -> Self {
-        Self { plan, markers, think, rules: String::new(), parts: Vec::new() }
+    pub(super) fn new(
+        plan: Plan<'a>,
+        markers: &'a Markers,
+        think: (&'static str, &'static str),
+        lead: &'static str,
+    ) -> Self {
+        Self { plan, markers, think, lead, rules: String::new(), parts: Vec::new() }
     }
 
     /// The tools, numbered.
@@ -196,7 +202,8 @@ impl<'a> Skeleton<'a> {
             Thinking::Open => format!("{} {body}", self.thoughts(close)?),
             Thinking::Optional => {
                 let thoughts = self.thoughts(close)?;
-                format!("({} {thoughts})? {body}", self.marker(open))
+                let lead = if self.lead.is_empty() { String::new() } else { quote(self.lead) };
+                format!("({} {lead} {thoughts})? {body}", self.marker(open))
             }
         };
         let text = fill(include_str!("../../../grammars/tools/reply.lark"), &[("START", &start)]) + &self.rules;

@@ -96,8 +96,9 @@ impl Family for Tags {
         self.thinking
     }
 
-    fn openers(&self) -> Vec<&'static str> {
-        self.tags.iter().map(|tag| tag.open).collect()
+    fn openers(&self, strict: bool) -> Vec<&'static str> {
+        let count = if strict { 1 } else { self.tags.len() };
+        self.tags.iter().take(count).map(|tag| tag.open).collect()
     }
 
     fn opens_at(&self, opener: &str, at_start: bool) -> bool {

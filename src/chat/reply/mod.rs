@@ -77,19 +77,29 @@ pub enum Delta {
 /// ```
 pub struct ReplyParser {
     tape: Arc<Mutex<Tape>>,
+    /// The text of a special token that is no marker.
+    spell: Box<dyn Fn(TokenId) -> Option<String> + Send>,
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl ReplyParser {
     /// `work` reads the tape and writes its deltas to it.
-    pub(super) fn new(tape: Arc<Mutex<Tape>>, work: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { tape, work: Some(Box::pin(work)) }
+    pub(super) fn new(
+        tape: Arc<Mutex<Tape>>,
+        spell: impl Fn(TokenId) -> Option<String> + Send + 'static,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        Self { tape, spell: Box::new(spell), work: Some(Box::pin(work)) }
     }
 
     /// Takes the next piece: text, and then the special token after it, where there is one. Tokens that end the turn
     /// aren't part of the reply.
     pub fn push(&mut self, text: &str, marker: Option<TokenId>) -> Vec<Delta> {
-        self.with(|tape| tape.push(text, marker));
+        let spelled = marker.and_then(|id| (self.spell)(id));
+        self.with(|tape| {
+            tape.push(text, marker.filter(|_| spelled.is_none()));
+            tape.push(spelled.as_deref().unwrap_or_default(), None);
+        });
         self.run()
     }
 
