@@ -69,7 +69,8 @@ impl Times {
         if self.0.is_empty() {
             return;
         }
-        let at = |part: f64| self.0[((self.0.len() as f64 * part) as usize).min(self.0.len() - 1)] as f64 / 1e3;
+        let at =
+            |part: f64| self.0[((self.0.len() as f64 * part) as usize).min(self.0.len() - 1)] as f64 / 1e3;
         let mean = self.0.iter().sum::<u64>() as f64 / self.0.len() as f64 / 1e3;
         println!(
             "| {name} | {} | {mean:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {:.0} | {:.0} |",
@@ -90,7 +91,9 @@ fn main() {
     let name = args.first().map_or("llama3_1", String::as_str);
     let every = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(40);
     let start = Instant::now();
-    let Some(ours) = support::compiler(name, Limits { cache_entries: 0, ..Limits::default() }) else { return };
+    let Some(ours) = support::compiler(name, Limits { cache_entries: 0, ..Limits::default() }) else {
+        return;
+    };
     println!("vocabulary and compiler: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     let forgetful_limits = Limits { cache_entries: 0, history_bytes: 0, ..Limits::default() };
     let forgetful = Compiler::new(Arc::clone(ours.vocabulary()), forgetful_limits).unwrap();
@@ -105,7 +108,8 @@ fn main() {
     let mut plain: [Times; 4] = Default::default();
     let mut first: [Times; 4] = Default::default();
     let mut fresh: [Times; 4] = Default::default();
-    let (mut plain_all, mut first_all, mut fresh_all) = (Times::default(), Times::default(), Times::default());
+    let (mut plain_all, mut first_all, mut fresh_all) =
+        (Times::default(), Times::default(), Times::default());
     let (mut warm, mut repeat) = (Times::default(), Times::default());
     let mut memory = (0, 0);
     for (turn, case) in maskbench::cases(every).into_iter().enumerate() {
@@ -179,7 +183,9 @@ fn main() {
                 }
             }
         }
-        let (Some(compiled), Some(forgetful), Some(_)) = (compiled, compiled_forgetful, template) else { continue };
+        let (Some(compiled), Some(forgetful), Some(_)) = (compiled, compiled_forgetful, template) else {
+            continue;
+        };
         for ids in &texts {
             follow(&forgetful, ids, |time| warm.add(time));
         }

@@ -38,6 +38,8 @@ pub struct Limits {
     pub choice_bytes: usize,
     /// Prompt text, in bytes. Default 4 MiB.
     pub prompt_bytes: usize,
+    /// Number of tools. Default 128.
+    pub tools: usize,
     /// Number of stop strings. Default 16.
     pub stop_strings: usize,
     /// One stop string, in bytes. Default 1 KiB.
@@ -88,6 +90,7 @@ impl Default for Limits {
             choices: 10_000,
             choice_bytes: 1 << 20,
             prompt_bytes: 4 << 20,
+            tools: 128,
             stop_strings: 16,
             stop_string_bytes: 1 << 10,
             top_logprobs: 20,

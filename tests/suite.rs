@@ -17,4 +17,5 @@ mod models;
 mod run;
 mod sampler;
 mod schema;
+mod tools;
 mod vocab;

@@ -152,8 +152,15 @@ impl Compiler {
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
         let top = grammar.complete(&engine.vocab)?;
-        let parser =
-            create_parser(&engine.factory, &top).map_err(|error| grammar.refusal(&error))?;
+        // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
+        // reached.
+        for part in grammar.parts() {
+            self.compile(&part.grammar).map_err(|error| match error {
+                CompileError::Constraint(error) => error.within(part.label.as_str()).into(),
+                error => error,
+            })?;
+        }
+        let parser = create_parser(&engine.factory, &top).map_err(|error| grammar.refusal(&error))?;
         let mut parser = Guarded::new(parser);
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
@@ -220,7 +227,8 @@ impl Compiler {
 fn create_parser(factory: &ParserFactory, top: &TopLevelGrammar) -> Result<TokenParser, String> {
     const SMALL: usize = 16 << 10;
     const STACK: usize = 1 << 30;
-    let bytes: usize = top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum();
+    let bytes: usize =
+        top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum();
     if bytes <= SMALL {
         return factory.create_parser(top.clone()).map_err(|error| error.to_string());
     }

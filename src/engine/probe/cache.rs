@@ -157,8 +157,7 @@ impl Cache {
         let trie = slices.leftover(choice);
         let mut take = |token| inside.allow_token(token);
         if let Some(root) = root
-            && let Err(given_up) =
-                self.walk.below(&mut self.states, rec, trie, root, number, &mut take)
+            && let Err(given_up) = self.walk.below(&mut self.states, rec, trie, root, number, &mut take)
         {
             self.walk.give_up();
             return Err(given_up);
