@@ -30,6 +30,8 @@ pub(super) enum Command {
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
     Explain(ExplainArgs),
+    /// Check a JSON Schema: what is refused, and what of it constrains nothing.
+    Check(CheckArgs),
     /// Measure coverage and speed.
     #[cfg(feature = "bench")]
     Bench(super::bench::BenchArgs),
@@ -198,6 +200,32 @@ pub(super) struct ExplainArgs {
     /// Print the lowered grammar, too.
     #[arg(long)]
     pub(super) lark: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// The schema, a file.
+    #[arg(long, value_name = "FILE", required = true)]
+    json_schema: PathBuf,
+    /// Print one JSON object: `ok`, `error` and `warnings`, each of these with `pointer` and `reason`.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the grammar that the schema becomes, in llguidance's Lark.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) lark: bool,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
+    /// Refuse keywords and formats that JSON Schema doesn't know.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl CheckArgs {
+    /// The schema's text and how JSON under it is spelled.
+    pub(super) fn schema(&self, limits: &Limits) -> Result<(String, SchemaOptions), Failure> {
+        let text = read_text("--json-schema", &self.json_schema, limits.schema_bytes)?;
+        Ok((text, self.spelling.options(self.strict)))
+    }
 }
 
 impl ExplainArgs {

@@ -58,6 +58,12 @@ impl Grammar {
         &self.warnings
     }
 
+    /// The grammar's text in llguidance's Lark, if it has one: for people who look into what a constraint becomes.
+    #[must_use]
+    pub fn lark(&self) -> Option<&str> {
+        self.top.grammars.first()?.lark_grammar.as_deref()
+    }
+
     /// Identifies the grammar in a cache.
     #[must_use]
     pub fn key(&self) -> GrammarKey {
