@@ -32,7 +32,7 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Measure coverage and speed.
     #[cfg(feature = "bench")]
-    Bench(super::bench::BenchArgs),
+    Bench(Box<super::bench::BenchArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -63,6 +63,10 @@ pub(super) struct MasksArgs {
     /// Engines to run in turn, schema by schema; repeat it.
     #[arg(long = "engine", value_name = "NAME", default_values = ["maskwright", "llguidance"])]
     pub(super) engines: Vec<EngineName>,
+    /// An engine in a process of its own, which speaks the protocol of benches/peers/worker.py; repeat it. The
+    /// command is split at spaces.
+    #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = peer)]
+    pub(super) peers: Vec<(String, Vec<String>)>,
     /// A sample of N schemas.
     #[arg(long, value_name = "N")]
     pub(super) sample: Option<usize>,
@@ -102,9 +106,6 @@ pub(super) struct MasksArgs {
     /// run is whole.
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
-    /// Write the selected schemas with their instances as tokens to this file, for other engines; run nothing.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "state", "verify"])]
-    pub(super) export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -134,4 +135,14 @@ pub(super) struct SuiteArgs {
 fn split(text: &str) -> Result<(usize, usize), String> {
     let parsed = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     parsed.filter(|(k, n)| k < n).ok_or_else(|| "is not a place and a step, like 0/20".into())
+}
+
+fn peer(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, command) = text.split_once('=').ok_or("is not a name and a command, like x=python x.py")?;
+    let command: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    if name.is_empty() || command.is_empty() {
+        Err("has no command".into())
+    } else {
+        Ok((name.to_owned(), command))
+    }
 }
