@@ -7,7 +7,7 @@ use super::{
     cases::{Case, Outcome},
     failure::Failure,
 };
-use crate::{Limits, Vocabulary, constraint::SchemaOptions, engine::Compiler, vocab::SpecialsHint};
+use crate::{Limits, Vocabulary, engine::Compiler, vocab::SpecialsHint};
 
 pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let vocab = match &args.tokenizer {
@@ -15,7 +15,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         Some(path) => read_vocabulary(path)?,
     };
     let compiler = Compiler::new(vocab, Limits::default()).map_err(Failure::runtime)?;
-    let options = SchemaOptions { whitespace: args.whitespace, ..SchemaOptions::default() };
+    let options = args.spelling.options(false);
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for path in &args.paths {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use llguidance::{ParserFactory, api::TopLevelGrammar};
+use llguidance::ParserFactory;
 
 use super::{
     cache::Cache,
@@ -79,11 +79,7 @@ impl Compiler {
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let parser = self.factory.create_parser(grammar.complete(&self.vocab)?).map_err(|error| {
-            let mut compiles = |part: TopLevelGrammar| match self.factory.create_parser(part) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            };
-            grammar.refusal(&error.to_string(), &mut compiles)
+            grammar.refusal(&error.to_string())
         })?;
         let mut prototype = Guarded::new(parser);
         // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
@@ -106,7 +102,7 @@ impl Compiler {
 }
 
 fn refused(grammar: &Grammar, message: &str) -> ConstraintError {
-    grammar.refusal(message, &mut |_| Ok(()))
+    grammar.refusal(message)
 }
 
 impl std::fmt::Debug for Compiler {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     bench::suite::Draft,
-    constraint::{SchemaOptions, Whitespace},
+    constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
 };
 
 /// Measure coverage and speed.
@@ -30,12 +30,23 @@ pub(super) struct SpellingArgs {
     /// White space between the tokens of JSON that maskwright allows: compact, spaced or flexible.
     #[arg(long, value_name = "KIND")]
     whitespace: Option<Whitespace>,
+    /// Order of an object's properties that maskwright allows: schema, or any.
+    #[arg(long, value_name = "ORDER", default_value = "schema")]
+    property_order: PropertyOrder,
+    /// Ways to write a number that maskwright allows: plain, or any.
+    #[arg(long, value_name = "FORMS", default_value = "plain")]
+    numbers: NumberForms,
 }
 
 impl SpellingArgs {
     /// The options, with what the instances of a benchmark need where nothing was asked for.
     pub(super) fn options(&self, whitespace: Whitespace) -> SchemaOptions {
-        SchemaOptions { whitespace: self.whitespace.unwrap_or(whitespace), ..SchemaOptions::default() }
+        SchemaOptions {
+            whitespace: self.whitespace.unwrap_or(whitespace),
+            order: self.property_order,
+            numbers: self.numbers,
+            ..SchemaOptions::default()
+        }
     }
 }
 
