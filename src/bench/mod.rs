@@ -13,11 +13,14 @@
 //! | `runner.rs`, `state.rs` | all schemas: threads, limits, and picking up where a run ended |
 //! | `stats.rs`, `report.rs` | percentiles; the summary as JSON and as tables |
 //! | `peer.rs` | an engine of another language, in a process of its own |
+//! | `decode.rs` | a model under constraints: tokens per second |
 //! | `suite.rs`, `archive.rs` | the JSON-Schema-Test-Suite |
 
 mod archive;
 mod clock;
 pub(crate) mod corpus;
+#[cfg(feature = "candle")]
+pub(crate) mod decode;
 pub(crate) mod engine;
 mod error;
 mod keywords;

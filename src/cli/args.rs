@@ -168,7 +168,12 @@ pub(super) struct SpellingArgs {
 impl SpellingArgs {
     /// The options of a schema.
     pub(super) fn options(&self, strict: bool) -> SchemaOptions {
-        SchemaOptions { whitespace: self.whitespace, order: self.property_order, numbers: self.numbers, strict }
+        SchemaOptions {
+            whitespace: self.whitespace,
+            order: self.property_order,
+            numbers: self.numbers,
+            strict,
+        }
     }
 }
 

@@ -37,7 +37,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     };
     if args.json {
         let warnings: Vec<_> = warnings.iter().map(|found| finding(&found.pointer, &found.reason)).collect();
-        let report = json!({"ok": error.is_none(), "error": error.as_ref().map(refusal), "warnings": warnings});
+        let report =
+            json!({"ok": error.is_none(), "error": error.as_ref().map(refusal), "warnings": warnings});
         writeln!(out, "{report}")?;
     } else {
         for warning in &warnings {

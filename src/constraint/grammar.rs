@@ -82,9 +82,7 @@ impl Grammar {
     /// The error to report when the engine refused this grammar with `message`.
     pub(crate) fn refusal(&self, message: &str) -> ConstraintError {
         match &self.origin {
-            Origin::Schema => {
-                ConstraintError::Schema { pointer: String::new(), reason: one_line(message) }
-            }
+            Origin::Schema => ConstraintError::Schema { pointer: String::new(), reason: one_line(message) },
             Origin::Regex(pattern) => regex::refusal(pattern, message),
             Origin::Choice => {
                 ConstraintError::Grammar { kind: "choice", position: None, reason: one_line(message) }

@@ -78,9 +78,10 @@ impl Compiler {
     }
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
-        let parser = self.factory.create_parser(grammar.complete(&self.vocab)?).map_err(|error| {
-            grammar.refusal(&error.to_string())
-        })?;
+        let parser = self
+            .factory
+            .create_parser(grammar.complete(&self.vocab)?)
+            .map_err(|error| grammar.refusal(&error.to_string()))?;
         let mut prototype = Guarded::new(parser);
         // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
         // (`a{1000000000000}`) is found out here and not at the first token.

@@ -19,7 +19,7 @@ use crate::{
         report,
         runner::{self, Plan, Progress, Way},
     },
-    constraint::{SchemaOptions, Whitespace},
+    constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
 };
 
 pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
@@ -86,10 +86,15 @@ pub(super) fn engine(
     let vocab = Arc::clone(vocab);
     let plain =
         |kind| -> Result<Arc<dyn Engine>, String> { Ok(Arc::new(Plain::new(vocab.clone(), kind, options)?)) };
-    let engine: Result<Arc<dyn Engine>, String> = match name {
-        EngineName::Maskwright => {
-            Ours::new(vocab.clone(), options).map(|ours| Arc::new(ours) as Arc<dyn Engine>)
+    let ours = |name, options| -> Result<Arc<dyn Engine>, String> {
+        Ok(Arc::new(Ours::new(name, vocab.clone(), options)?))
+    };
+    let engine = match name {
+        EngineName::MaskwrightAny => {
+            let options = SchemaOptions { order: PropertyOrder::Any, numbers: NumberForms::Any, ..options };
+            ours("maskwright-any", options)
         }
+        EngineName::Maskwright => ours("maskwright", options),
         EngineName::Llguidance => plain(PlainKind::Fresh),
         EngineName::LlguidanceShared => plain(PlainKind::Shared),
         EngineName::LlguidanceSameGrammar => plain(PlainKind::OurGrammar),

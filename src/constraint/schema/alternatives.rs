@@ -133,7 +133,9 @@ impl Analysis<'_> {
         match literal {
             Literal::Always => Some(Literal::Never),
             Literal::Never => Some(Literal::Always),
-            Literal::Schema { schema, scope, holds } => Some(Literal::Schema { schema, scope, holds: !holds }),
+            Literal::Schema { schema, scope, holds } => {
+                Some(Literal::Schema { schema, scope, holds: !holds })
+            }
             Literal::Constant { constant, holds } => Some(Literal::Constant { constant, holds: !holds }),
             Literal::Either(_) => None,
         }
@@ -227,7 +229,10 @@ fn array_contradicts_itself(conjunction: &[Atom]) -> bool {
 }
 
 fn too_many(pointer: &str) -> ConstraintError {
-    at(pointer, "its alternatives depend on each other in too many ways; split it, or make branches exclude each other by a `const`")
+    at(
+        pointer,
+        "its alternatives depend on each other in too many ways; split it, or make branches exclude each other by a `const`",
+    )
 }
 
 /// A name, shared.

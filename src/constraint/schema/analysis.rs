@@ -134,7 +134,9 @@ impl<'a> Analysis<'a> {
                 }
                 [Assertion::Ref(reference)] if plain => schema = self.documents.resolve(schema, reference)?,
                 [Assertion::Not(inner)] => (schema, holds) = (*inner, !holds),
-                [Assertion::All(parts) | Assertion::Any(parts) | Assertion::One(parts)] if parts.len() == 1 => {
+                [Assertion::All(parts) | Assertion::Any(parts) | Assertion::One(parts)]
+                    if parts.len() == 1 =>
+                {
                     schema = parts[0];
                 }
                 _ => return Ok(Literal::Schema { schema, scope, holds }),
@@ -203,7 +205,9 @@ impl<'a> Analysis<'a> {
             Literal::Schema { schema, scope, holds } => {
                 demands.contains(&Literal::Schema { schema, scope, holds: !holds })
             }
-            Literal::Constant { constant, holds } => demands.contains(&Literal::Constant { constant, holds: !holds }),
+            Literal::Constant { constant, holds } => {
+                demands.contains(&Literal::Constant { constant, holds: !holds })
+            }
             _ => false,
         };
         if demands.contains(&Literal::Never) || demands.iter().any(contradicts) {
@@ -278,7 +282,9 @@ impl<'a> Analysis<'a> {
     }
 
     fn has_values(&mut self, state: StateId) -> Result<bool, ConstraintError> {
-        for kind in [Kind::Null, Kind::False, Kind::True, Kind::String, Kind::Number, Kind::Object, Kind::Array] {
+        for kind in
+            [Kind::Null, Kind::False, Kind::True, Kind::String, Kind::Number, Kind::Object, Kind::Array]
+        {
             let formula = self.state_formula(state, kind)?;
             let inhabited = match (kind, formula) {
                 (_, Formula::False) => false,
@@ -333,7 +339,11 @@ impl<'a> Analysis<'a> {
     }
 
     /// Whether a property name is in a language of string bodies.
-    pub(super) fn is_member(&mut self, language: &Rc<Regular>, name: &Rc<str>) -> Result<bool, ConstraintError> {
+    pub(super) fn is_member(
+        &mut self,
+        language: &Rc<Regular>,
+        name: &Rc<str>,
+    ) -> Result<bool, ConstraintError> {
         let key = (language.clone(), name.clone());
         if let Some(known) = self.memberships.get(&key) {
             return Ok(*known);
@@ -342,7 +352,10 @@ impl<'a> Analysis<'a> {
             Answer::Yes => true,
             Answer::No => false,
             Answer::Unknown => {
-                return Err(at("", format_args!("whether the name {name:?} matches a pattern is too hard to tell")));
+                return Err(at(
+                    "",
+                    format_args!("whether the name {name:?} matches a pattern is too hard to tell"),
+                ));
             }
         };
         self.memberships.insert(key, member);

@@ -97,8 +97,11 @@ impl ArrayShape {
             ArrayAtom::From(_, item) => Some(*item),
             _ => None,
         });
-        let rest =
-            if within <= length { Vec::new() } else { ways(analysis, demands.collect(), &counted, usize::MAX)? };
+        let rest = if within <= length {
+            Vec::new()
+        } else {
+            ways(analysis, demands.collect(), &counted, usize::MAX)?
+        };
         Ok(Self { prefix, rest, min, max, counts, unique })
     }
 }

@@ -210,7 +210,8 @@ impl<'a> Reader<'_, 'a> {
                 Some("array") => types.array = true,
                 Some("object") => types.object = true,
                 _ => {
-                    let reason = "is one of null, boolean, integer, number, string, array, object, or a list of them";
+                    let reason =
+                        "is one of null, boolean, integer, number, string, array, object, or a list of them";
                     return Err(self.wrong("type", reason));
                 }
             }
@@ -365,9 +366,9 @@ impl<'a> Reader<'_, 'a> {
     fn number(&self, keyword: &str) -> Result<Option<Decimal>, ConstraintError> {
         match self.object.get(keyword) {
             None => Ok(None),
-            Some(Value::Number(number)) => {
-                Decimal::from_number(number).map(Some).map_err(|error| self.wrong(keyword, &error.to_string()))
-            }
+            Some(Value::Number(number)) => Decimal::from_number(number)
+                .map(Some)
+                .map_err(|error| self.wrong(keyword, &error.to_string())),
             Some(_) => Err(self.wrong(keyword, "is a number")),
         }
     }
@@ -407,9 +408,14 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn names(&self, keyword: &str, value: Option<&'a Value>) -> Result<Option<Vec<&'a str>>, ConstraintError> {
+    fn names(
+        &self,
+        keyword: &str,
+        value: Option<&'a Value>,
+    ) -> Result<Option<Vec<&'a str>>, ConstraintError> {
         let Some(value) = value else { return Ok(None) };
-        let names = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+        let names =
+            value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
         names.map(Some).ok_or_else(|| self.wrong(keyword, "is a list of property names"))
     }
 

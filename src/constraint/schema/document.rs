@@ -156,7 +156,12 @@ impl<'a> Documents<'a> {
     }
 
     /// Reads a document: finds its identifiers and anchors.
-    fn load(&mut self, root: &'a Value, base: Uri<String>, prefix: &str) -> Result<SchemaId, ConstraintError> {
+    fn load(
+        &mut self,
+        root: &'a Value,
+        base: Uri<String>,
+        prefix: &str,
+    ) -> Result<SchemaId, ConstraintError> {
         let (draft, named_draft) = draft_of(root).map_or((Draft::D2020, false), |draft| (draft, true));
         let pointer: Rc<str> = prefix.into();
         let resource = self.add_resource(root, base, &pointer, draft, named_draft);
@@ -187,8 +192,13 @@ impl<'a> Documents<'a> {
                         }
                     }
                     if !fragment.is_empty() && matches!(draft, Draft::D4 | Draft::D6 | Draft::D7) {
-                        let schema =
-                            self.intern(Place { value, pointer: pointer.clone(), resource, draft, named_draft });
+                        let schema = self.intern(Place {
+                            value,
+                            pointer: pointer.clone(),
+                            resource,
+                            draft,
+                            named_draft,
+                        });
                         self.anchor(resource, fragment, schema, false);
                     }
                 }
@@ -213,9 +223,12 @@ impl<'a> Documents<'a> {
                 let at = format!("{pointer}/{}", escape(keyword));
                 match value {
                     Value::Array(list) if matches!(form, Form::List | Form::Either) => {
-                        pending.extend(list.iter().enumerate().rev().map(|(index, value)| {
-                            (value, format!("{at}/{index}").into(), resource)
-                        }));
+                        pending.extend(
+                            list.iter()
+                                .enumerate()
+                                .rev()
+                                .map(|(index, value)| (value, format!("{at}/{index}").into(), resource)),
+                        );
                     }
                     Value::Object(named) if form == Form::Named => {
                         pending.extend(
@@ -223,7 +236,9 @@ impl<'a> Documents<'a> {
                                 .iter()
                                 .rev()
                                 .filter(|(_, value)| value.is_object() || value.is_boolean())
-                                .map(|(name, value)| (value, format!("{at}/{}", escape(name)).into(), resource)),
+                                .map(|(name, value)| {
+                                    (value, format!("{at}/{}", escape(name)).into(), resource)
+                                }),
                         );
                     }
                     Value::Object(_) | Value::Bool(_) if matches!(form, Form::One | Form::Either) => {
@@ -430,9 +445,9 @@ fn identifier(object: &Map<String, Value>, draft: Draft) -> Option<&str> {
 fn meta_schema(address: &str) -> Option<&'static Value> {
     use referencing::meta::{
         DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT201909_APPLICATOR, DRAFT201909_CONTENT, DRAFT201909_CORE,
-        DRAFT201909_FORMAT, DRAFT201909_META_DATA, DRAFT201909_VALIDATION, DRAFT202012, DRAFT202012_APPLICATOR,
-        DRAFT202012_CONTENT, DRAFT202012_CORE, DRAFT202012_FORMAT_ANNOTATION, DRAFT202012_FORMAT_ASSERTION,
-        DRAFT202012_META_DATA, DRAFT202012_UNEVALUATED, DRAFT202012_VALIDATION,
+        DRAFT201909_FORMAT, DRAFT201909_META_DATA, DRAFT201909_VALIDATION, DRAFT202012,
+        DRAFT202012_APPLICATOR, DRAFT202012_CONTENT, DRAFT202012_CORE, DRAFT202012_FORMAT_ANNOTATION,
+        DRAFT202012_FORMAT_ASSERTION, DRAFT202012_META_DATA, DRAFT202012_UNEVALUATED, DRAFT202012_VALIDATION,
     };
     let known = [
         ("draft-04/schema", &DRAFT4),

@@ -212,7 +212,8 @@ impl<'a> Analysis<'a> {
             }
             Literal::Either(either) => {
                 let parts = self.either(either);
-                let parts = parts.iter().map(|part| self.formula(*part, kind)).collect::<Result<Vec<_>, _>>()?;
+                let parts =
+                    parts.iter().map(|part| self.formula(*part, kind)).collect::<Result<Vec<_>, _>>()?;
                 Ok(Formula::any(parts))
             }
         }
@@ -242,7 +243,9 @@ impl<'a> Analysis<'a> {
         let (mut unevaluated_items, mut unevaluated_properties) = (None, None);
         for assertion in assertions.iter() {
             match assertion {
-                Assertion::UnevaluatedItems(rest) if reading.kind == Kind::Array => unevaluated_items = Some(*rest),
+                Assertion::UnevaluatedItems(rest) if reading.kind == Kind::Array => {
+                    unevaluated_items = Some(*rest)
+                }
                 Assertion::UnevaluatedProperties(rest) if reading.kind == Kind::Object => {
                     unevaluated_properties = Some(*rest);
                 }
@@ -251,9 +254,13 @@ impl<'a> Analysis<'a> {
         }
         let unevaluated = unevaluated_items.or(unevaluated_properties);
         if unevaluated.is_some() && !reading.holds {
-            let keyword = if unevaluated_items.is_some() { "unevaluatedItems" } else { "unevaluatedProperties" };
+            let keyword =
+                if unevaluated_items.is_some() { "unevaluatedItems" } else { "unevaluatedProperties" };
             let pointer = format!("{}/{keyword}", self.documents.place(schema).pointer);
-            self.refuse(&pointer, "can't be enforced where its schema must not hold (under `not`, `oneOf` or `if`)");
+            self.refuse(
+                &pointer,
+                "can't be enforced where its schema must not hold (under `not`, `oneOf` or `if`)",
+            );
             return Ok(Formula::False);
         }
         let reading = Reading { noted: reading.noted || unevaluated.is_some(), ..reading };
@@ -325,12 +332,18 @@ impl<'a> Analysis<'a> {
                 Ok(if holds { Formula::any(parts) } else { Formula::all(parts) })
             }
             Assertion::Number(set) if kind == Kind::Number => Ok(number(set.clone(), holds)),
-            Assertion::Length(..) | Assertion::Pattern(_) | Assertion::Format(_) | Assertion::Substring(_)
+            Assertion::Length(..)
+            | Assertion::Pattern(_)
+            | Assertion::Format(_)
+            | Assertion::Substring(_)
                 if kind == Kind::String =>
             {
                 self.text_formula(schema, assertion, holds)
             }
-            Assertion::Items { .. } | Assertion::Size(..) | Assertion::Contains { .. } | Assertion::Unique
+            Assertion::Items { .. }
+            | Assertion::Size(..)
+            | Assertion::Contains { .. }
+            | Assertion::Unique
                 if kind == Kind::Array =>
             {
                 self.array_formula(schema, scope, assertion, reading)
@@ -401,7 +414,11 @@ impl<'a> Analysis<'a> {
         }
         let sets = (1..1_u32 << parts.len()).map(|set| {
             Formula::all(
-                parts.iter().enumerate().filter(|(index, _)| set >> index & 1 == 1).map(|(_, part)| part.clone()),
+                parts
+                    .iter()
+                    .enumerate()
+                    .filter(|(index, _)| set >> index & 1 == 1)
+                    .map(|(_, part)| part.clone()),
             )
         });
         Ok(Formula::any(sets.collect::<Vec<_>>()))
@@ -462,7 +479,8 @@ impl<'a> Analysis<'a> {
         };
         let met = self.schema_formula(condition, scope, Reading { holds: true, ..reading })?;
         let then = branch(self, then)?;
-        let unmet = self.schema_formula(condition, scope, Reading { holds: false, noted: false, ..reading })?;
+        let unmet =
+            self.schema_formula(condition, scope, Reading { holds: false, noted: false, ..reading })?;
         let otherwise = branch(self, otherwise)?;
         Ok(Formula::any([Formula::all([met, then]), Formula::all([unmet, otherwise])]))
     }
@@ -534,9 +552,9 @@ impl<'a> Analysis<'a> {
                     parts.push(Formula::array(ArrayAtom::Seen(seen)));
                 }
             }
-            Assertion::Size(min, max) => parts.extend(range(*min, *max, holds, |min, max| {
-                Formula::array(ArrayAtom::Size(min, max))
-            })),
+            Assertion::Size(min, max) => {
+                parts.extend(range(*min, *max, holds, |min, max| Formula::array(ArrayAtom::Size(min, max))))
+            }
             Assertion::Contains { item, min, max } => {
                 let item = self.literal(*item, scope, true)?;
                 parts.extend(range(*min, *max, holds, |min, max| {
@@ -598,9 +616,8 @@ impl<'a> Analysis<'a> {
             Assertion::Required(names) => {
                 parts.extend(names.iter().map(|name| if holds { has(name) } else { lacks(name) }));
             }
-            Assertion::Count(min, max) => parts.extend(range(*min, *max, holds, |min, max| {
-                Formula::object(ObjectAtom::Count(min, max))
-            })),
+            Assertion::Count(min, max) => parts
+                .extend(range(*min, *max, holds, |min, max| Formula::object(ObjectAtom::Count(min, max)))),
             Assertion::Names(names) => {
                 let language = self.names(*names, scope)?;
                 let Some(language) = language else { return Ok(Formula::of(holds)) };
@@ -642,9 +659,9 @@ impl<'a> Analysis<'a> {
     /// That the value is a constant, or isn't.
     fn constant_formula(&mut self, value: &'a Value, kind: Kind, holds: bool) -> Formula {
         let same = match (value, kind) {
-            (Value::Null, Kind::Null) | (Value::Bool(false), Kind::False) | (Value::Bool(true), Kind::True) => {
-                Formula::of(holds)
-            }
+            (Value::Null, Kind::Null)
+            | (Value::Bool(false), Kind::False)
+            | (Value::Bool(true), Kind::True) => Formula::of(holds),
             (Value::Number(given), Kind::Number) => match Decimal::from_number(given) {
                 Ok(decimal) => number(NumberSet::Exactly(decimal), holds),
                 Err(_) => Formula::of(!holds),
@@ -659,11 +676,7 @@ impl<'a> Analysis<'a> {
                 for (index, item) in items.iter().enumerate() {
                     let item = self.intern_constant(item, holds);
                     let at = Formula::array(ArrayAtom::At(index, item));
-                    parts.push(if holds {
-                        at
-                    } else {
-                        Formula::all([size_at_least(index as u64 + 1), at])
-                    });
+                    parts.push(if holds { at } else { Formula::all([size_at_least(index as u64 + 1), at]) });
                 }
                 if holds { Formula::all(parts) } else { Formula::any(parts) }
             }
@@ -741,7 +754,9 @@ pub(super) fn number_set(formula: &Formula) -> NumberSet {
 pub(super) fn text_language(formula: &Formula) -> Regular {
     match formula {
         Formula::True => string::universe(),
-        Formula::False | Formula::Atom(Atom::Number(_) | Atom::Array(_) | Atom::Object(_)) => Regular::Nothing,
+        Formula::False | Formula::Atom(Atom::Number(_) | Atom::Array(_) | Atom::Object(_)) => {
+            Regular::Nothing
+        }
         Formula::Atom(Atom::Text(language, true)) => (**language).clone(),
         Formula::Atom(Atom::Text(language, false)) => {
             Regular::and([string::universe(), (**language).clone().complement()])
@@ -789,7 +804,12 @@ pub(super) fn lacks(name: &str) -> Formula {
 }
 
 /// A count within bounds; or the ways to be outside.
-fn range(min: u64, max: Option<u64>, holds: bool, make: impl Fn(u64, Option<u64>) -> Formula) -> Vec<Formula> {
+fn range(
+    min: u64,
+    max: Option<u64>,
+    holds: bool,
+    make: impl Fn(u64, Option<u64>) -> Formula,
+) -> Vec<Formula> {
     if holds {
         return vec![make(min, max)];
     }

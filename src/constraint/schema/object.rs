@@ -71,7 +71,9 @@ pub(super) fn names(conjunction: &[Atom]) -> Vec<Name> {
                 add(name);
                 needed.iter().for_each(&mut add);
             }
-            Atom::Object(ObjectAtom::Each(keys, _) | ObjectAtom::Some(keys, _)) => inner_names(keys, &mut add),
+            Atom::Object(ObjectAtom::Each(keys, _) | ObjectAtom::Some(keys, _)) => {
+                inner_names(keys, &mut add)
+            }
             _ => {}
         }
     }
@@ -304,7 +306,11 @@ fn language(
     let mut parts = Vec::new();
     let mut excluded = Vec::new();
     for (pattern, inside) in patterns.iter().zip(class) {
-        if *inside { parts.push((**pattern).clone()) } else { excluded.push((**pattern).clone().complement()) }
+        if *inside {
+            parts.push((**pattern).clone())
+        } else {
+            excluded.push((**pattern).clone().complement())
+        }
     }
     // Only names that are in all patterns of the class have to be taken out of it.
     let mut mentioned = Vec::new();
@@ -339,6 +345,8 @@ fn is_empty(
     match language(&patterns[..class.len()], class, names, analysis)?.is_empty(analysis.fuel) {
         Answer::Yes => Ok(true),
         Answer::No => Ok(false),
-        Answer::Unknown => Err(at(pointer, "whether its patterns for property names overlap is too hard to tell")),
+        Answer::Unknown => {
+            Err(at(pointer, "whether its patterns for property names overlap is too hard to tell"))
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use super::{
     analysis::{Analysis, StateId},
     array::ArrayShape,
+    document::at,
     formula::{Atom, Formula, Kind, number_set, text_language},
     number::NumberSet,
     object::ObjectShape,
     regular::{Answer, Regular},
-    document::at,
 };
 use crate::constraint::ConstraintError;
 
@@ -39,7 +39,8 @@ impl Analysis<'_> {
         let pointer = self.pointer(state);
         let yes = |formula: Formula| formula != Formula::False;
         let null = yes(self.state_formula(state, Kind::Null)?);
-        let truth = [yes(self.state_formula(state, Kind::False)?), yes(self.state_formula(state, Kind::True)?)];
+        let truth =
+            [yes(self.state_formula(state, Kind::False)?), yes(self.state_formula(state, Kind::True)?)];
         let numbers = match self.state_formula(state, Kind::Number)? {
             Formula::False => None,
             formula => Some(number_set(&formula)).filter(|set| set.is_empty() != Answer::Yes),

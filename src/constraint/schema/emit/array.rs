@@ -46,7 +46,8 @@ impl Emitter<'_, '_> {
         let after = |placed: usize| -> Vec<Symbol> {
             // Any number of later items.
             let placed = placed as u64;
-            let (min, max) = (shape.min.saturating_sub(placed), shape.max.map(|max| max.saturating_sub(placed)));
+            let (min, max) =
+                (shape.min.saturating_sub(placed), shape.max.map(|max| max.saturating_sub(placed)));
             let mut symbols = Vec::new();
             if let Some(later) = later.clone().filter(|_| max != Some(0)) {
                 symbols.push(Symbol::Repeat(vec![comma.clone(), later], min, max));
@@ -113,7 +114,8 @@ impl Emitter<'_, '_> {
             let mut alternatives = Vec::new();
             let met = shape.counts.iter().zip(&counts).all(|((min, _), count)| count >= min);
             if met && placed >= shape.min {
-                let symbols = if placed == 0 { vec![open.clone(), close.clone()] } else { vec![close.clone()] };
+                let symbols =
+                    if placed == 0 { vec![open.clone(), close.clone()] } else { vec![close.clone()] };
                 alternatives.push(Alternative::new(symbols));
             }
             let index = usize::try_from(placed).unwrap_or(usize::MAX);
@@ -160,7 +162,10 @@ impl Emitter<'_, '_> {
             _ => None,
         };
         let Some(domain) = domain else {
-            return Err(at(&pointer, "can be enforced for items of at most 63 values, as of an `enum`; give them one"));
+            return Err(at(
+                &pointer,
+                "can be enforced for items of at most 63 values, as of an `enum`; give them one",
+            ));
         };
         let open = self.rules.terminal(Regular::literal("["));
         let close = self.rules.terminal(Regular::literal("]"));
@@ -179,7 +184,8 @@ impl Emitter<'_, '_> {
                 let next = Symbol::With(rest, format!("set_bit({bit})"));
                 let free = format!("bit_clear({bit})");
                 alternatives.push(
-                    Alternative::new([comma.clone(), item.clone(), next]).when([free].into_iter().chain(fits)),
+                    Alternative::new([comma.clone(), item.clone(), next])
+                        .when([free].into_iter().chain(fits)),
                 );
             }
         }
@@ -207,7 +213,8 @@ impl Emitter<'_, '_> {
         if let Some(set) = &shape.numbers {
             let Some(values) = set.values(most) else { return Ok(None) };
             for value in values {
-                let spelled = NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                let spelled =
+                    NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
                 match spelled {
                     Ok(NumberText::Regular(language)) => domain.push(language),
                     _ => return Ok(None),

@@ -142,7 +142,8 @@ impl Emitter<'_, '_> {
     fn scalars(&mut self, state: StateId, shape: &Shape) -> Result<Vec<Symbol>, ConstraintError> {
         let mut symbols = Vec::new();
         let words = [(shape.null, "null"), (shape.truth[1], "true"), (shape.truth[0], "false")];
-        let words: Vec<_> = words.iter().filter(|(there, _)| *there).map(|(_, word)| Regular::literal(*word)).collect();
+        let words: Vec<_> =
+            words.iter().filter(|(there, _)| *there).map(|(_, word)| Regular::literal(*word)).collect();
         if !words.is_empty() {
             symbols.push(self.rules.terminal(Regular::or(words)));
         }
@@ -215,4 +216,3 @@ impl Emitter<'_, '_> {
         self.options.order == PropertyOrder::Any
     }
 }
-

@@ -57,10 +57,16 @@ impl Emitter<'_, '_> {
     pub(super) fn object(&mut self, shape: &ObjectShape, pointer: &str) -> Result<RuleId, ConstraintError> {
         let plan = self.plan(shape)?;
         if !plan.implications.is_empty() && plan.max.is_some() && self.any_order() {
-            return Err(at(pointer, "`maxProperties` beside dependencies between properties can't be enforced in any order"));
+            return Err(at(
+                pointer,
+                "`maxProperties` beside dependencies between properties can't be enforced in any order",
+            ));
         }
         if plan.witnesses > 0 && plan.max.is_some() {
-            return Err(at(pointer, "`maxProperties` beside a demand that some unnamed property is there can't be enforced"));
+            return Err(at(
+                pointer,
+                "`maxProperties` beside a demand that some unnamed property is there can't be enforced",
+            ));
         }
         let free_bits = plan.free_counter() + plan.witnesses;
         if self.any_order() && plan.named.len() + free_bits <= BITS {
@@ -107,14 +113,7 @@ impl Emitter<'_, '_> {
         let there = named.iter().filter(|property| property.required).count() as u64;
         let (min, max) = (shape.min.saturating_sub(there), shape.max.map(|max| max.saturating_sub(there)));
         // From here on only properties that aren't required are counted.
-        Ok(Plan {
-            named,
-            free,
-            witnesses: shape.witnesses.count_ones() as usize,
-            implications,
-            min,
-            max,
-        })
+        Ok(Plan { named, free, witnesses: shape.witnesses.count_ones() as usize, implications, min, max })
     }
 
     /// The symbols of a property's name, after the brace or a comma.
@@ -131,7 +130,8 @@ impl Emitter<'_, '_> {
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
         let close = self.rules.terminal(Regular::literal("}"));
-        let start = Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
+        let start =
+            Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
         let first = self.rules.declare(false);
         let mut known = HashMap::from([(start.clone(), first)]);
         let mut pending = vec![(start, first)];
@@ -157,8 +157,9 @@ impl Emitter<'_, '_> {
                     let key = self.key(progress.first, &property.key);
                     let next = plan.after(&progress, true);
                     let next = reach(self, next);
-                    alternatives
-                        .push(Alternative::new(key.into_iter().chain([property.value.clone(), Symbol::Rule(next)])));
+                    alternatives.push(Alternative::new(
+                        key.into_iter().chain([property.value.clone(), Symbol::Rule(next)]),
+                    ));
                 }
                 if !needed {
                     let next = plan.after(&progress, false);
@@ -254,7 +255,11 @@ impl Emitter<'_, '_> {
             let low = names + counter;
             end.push(format!("is_ones([{low}:{}])", low + plan.witnesses));
         }
-        end.extend(plan.implications.iter().map(|(name, needed)| format!("or(bit_clear({name}), bit_set({needed}))")));
+        end.extend(
+            plan.implications
+                .iter()
+                .map(|(name, needed)| format!("or(bit_clear({name}), bit_set({needed}))")),
+        );
         end.extend(plan.count_condition(plan.min, required));
         let mut first = Vec::new();
         let mut later = vec![Alternative::new([close]).when(end)];
@@ -276,16 +281,15 @@ impl Emitter<'_, '_> {
             );
         }
         for free in plan.free.iter().filter(|_| !none_fits) {
-            let started = (u64::from(free.proves) << (names + counter)) | if counter > 0 { 1 << names } else { 0 };
-            let next =
-                if parametric { Symbol::With(rest, started.to_string()) } else { Symbol::Rule(rest) };
+            let started =
+                (u64::from(free.proves) << (names + counter)) | if counter > 0 { 1 << names } else { 0 };
+            let next = if parametric { Symbol::With(rest, started.to_string()) } else { Symbol::Rule(rest) };
             let key = self.key(true, &free.key);
             first.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])));
             let next = self.free_step(rest, plan, counter, names, free.proves);
             let key = self.key(false, &free.key);
-            later.push(
-                Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(room.clone()),
-            );
+            later
+                .push(Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(room.clone()));
         }
         if required == 0 && plan.min == 0 && plan.witnesses == 0 {
             first.push(Alternative::new(self.empty_object()));

@@ -89,7 +89,8 @@ impl Productive {
         let usable = self.usable(shape);
         let required = required(shape);
         let free = shape.free.iter().any(|free| self.has(free.value));
-        let proven = |bit: u32| shape.free.iter().any(|free| self.has(free.value) && free.proves >> bit & 1 == 1);
+        let proven =
+            |bit: u32| shape.free.iter().any(|free| self.has(free.value) && free.proves >> bit & 1 == 1);
         let there = required.iter().filter(|required| **required).count() as u64;
         let possible = if free { u64::MAX } else { usable.iter().filter(|usable| **usable).count() as u64 };
         required.iter().zip(&usable).all(|(required, usable)| !required || *usable)
