@@ -36,7 +36,7 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Measure coverage and speed.
     #[cfg(feature = "bench")]
-    Bench(super::bench::BenchArgs),
+    Bench(Box<super::bench::BenchArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,10 @@
 //! Our matcher and the independent validator, asked the same question.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use maskwright::{
     Compiler, Constraint, Limits, Matcher, TokenId, Vocabulary,
@@ -9,6 +13,10 @@ use maskwright::{
 };
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::Value;
 
 /// A schema that we compile.
@@ -141,6 +149,69 @@ pub fn spell(value: &Value) -> String {
 
 /// Whether some number in the text has more digits than a double keeps, so that the validator can't tell.
 pub fn is_beyond_doubles(text: &str) -> bool {
-    let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count() > 15;
-    text.split(|char: char| !matches!(char, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).any(digits)
+    let number = |char: char| matches!(char, '0'..='9' | '.' | '-' | '+' | 'e' | 'E');
+    text.split(|char| !number(char)).any(|part| {
+        part.bytes().filter(u8::is_ascii_digit).count() > 15
+            || part.parse::<f64>().is_ok_and(|value| value.abs() >= 1e15)
+    })
+}
+
+/// Whether an object in the text has two members of one name.
+pub fn repeats_a_key(text: &str) -> bool {
+    struct Unique;
+
+    impl<'de> Deserialize<'de> for Unique {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(Unique)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Unique {
+        type Value = Self;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("JSON without repeated keys")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+            Ok(Self)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+            while items.next_element::<Self>()?.is_some() {}
+            Ok(self)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+            let mut seen = HashSet::new();
+            while let Some((key, _)) = members.next_entry::<String, Self>()? {
+                if !seen.insert(key) {
+                    return Err(A::Error::custom("repeated"));
+                }
+            }
+            Ok(self)
+        }
+    }
+
+    serde_json::from_str::<Unique>(text).is_err_and(|error| error.is_data())
 }
