@@ -156,9 +156,11 @@ impl JsonSchema {
         let (mut analysis, root) =
             analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.strict)?;
         let start = analysis.state([root]);
-        let lark = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
+        let (lark, watch) = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
         warnings.append(&mut analysis.warnings);
-        Ok(Grammar::new(TopLevelGrammar::from_lark(lark), Origin::Schema).with_warnings(warnings))
+        Ok(Grammar::new(TopLevelGrammar::from_lark(lark), Origin::Schema)
+            .with_watch(watch)
+            .with_warnings(warnings))
     }
 }
 

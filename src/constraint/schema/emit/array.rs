@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Alternative, Emitter, RuleId, Symbol};
+use super::{Alternative, Emitter, RuleId, Symbol, uniqueness::Uniqueness};
 use crate::constraint::{
     ConstraintError,
     schema::{
@@ -19,11 +19,19 @@ use crate::constraint::{
 type Progress = (u64, Vec<u64>);
 
 impl Emitter<'_, '_> {
-    pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        if shape.unique && shape.max.is_none_or(|max| max > 1) {
-            return self.unique_array(shape, pointer);
+    pub(super) fn array(&mut self, shape: &ArrayShape, state: StateId) -> Result<RuleId, ConstraintError> {
+        match self.uniqueness(shape)? {
+            Uniqueness::Few(domain) => return Ok(self.few_items(shape, &domain)),
+            Uniqueness::Never => return Ok(self.rules.declare(false)),
+            Uniqueness::Watched => self.check_supply(shape, state)?,
+            Uniqueness::Free | Uniqueness::Settled => {}
         }
-        if shape.counts.is_empty() { self.plain_array(shape) } else { self.counted_array(shape, pointer) }
+        if shape.counts.is_empty() {
+            self.plain_array(shape)
+        } else {
+            let pointer = self.analysis.pointer(state);
+            self.counted_array(shape, &pointer)
+        }
     }
 
     /// `[`, the items of the prefix as far as there are any, later ones, `]`.
@@ -152,21 +160,7 @@ impl Emitter<'_, '_> {
     }
 
     /// An array of different items out of few: which were used is a set of bits.
-    fn unique_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        const MOST: usize = 63;
-        let pointer = format!("{pointer}/uniqueItems");
-        let domain = match shape.rest.first() {
-            Some(item) if shape.prefix.is_empty() && shape.counts.is_empty() => {
-                self.domain(item.value, MOST)?
-            }
-            _ => None,
-        };
-        let Some(domain) = domain else {
-            return Err(at(
-                &pointer,
-                "can be enforced for items of at most 63 values, as of an `enum`; give them one",
-            ));
-        };
+    fn few_items(&mut self, shape: &ArrayShape, domain: &[Regular]) -> RuleId {
         let open = self.rules.terminal(Regular::literal("["));
         let close = self.rules.terminal(Regular::literal("]"));
         let comma = self.comma();
@@ -198,11 +192,11 @@ impl Emitter<'_, '_> {
             let next = Symbol::With(rest, format!("{}", 1_u64 << bit));
             first.push(Alternative::new([open.clone(), item.clone(), next]));
         }
-        Ok(self.rules.rule(first))
+        self.rules.rule(first)
     }
 
     /// All values of a state, if they are few and without parts.
-    fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
+    pub(super) fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
         let shape = self.analysis.shape(state)?;
         if !shape.arrays.is_empty() || !shape.objects.is_empty() {
             return Ok(None);

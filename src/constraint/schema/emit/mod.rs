@@ -7,6 +7,8 @@ mod array;
 mod object;
 mod productive;
 mod rules;
+mod uniqueness;
+mod watch;
 
 use std::collections::HashMap;
 
@@ -23,7 +25,7 @@ use super::{
     regular::Regular,
     shape::Shape,
 };
-use crate::constraint::ConstraintError;
+use crate::constraint::{ConstraintError, Watch};
 use productive::Productive;
 
 /// Builds the grammar of a state and of all states its values have inside.
@@ -41,7 +43,7 @@ pub(super) struct Emitter<'e, 'a> {
     most_rules: usize,
 }
 
-/// The text of the grammar of a state.
+/// The text of the grammar of a state, and what is to be watched beside it.
 ///
 /// # Errors
 ///
@@ -51,7 +53,7 @@ pub(super) fn emit(
     options: &SchemaOptions,
     start: StateId,
     most_rules: usize,
-) -> Result<String, ConstraintError> {
+) -> Result<(String, Option<Watch>), ConstraintError> {
     let productive = Productive::explore(analysis, start, most_rules)?;
     analysis.refused()?;
     if !productive.has(start) {
@@ -86,7 +88,8 @@ pub(super) fn emit(
     if !emitter.rules.prune(start_rule) {
         return Err(at(&emitter.analysis.pointer(start), "no value meets all its demands"));
     }
-    Ok(emitter.rules.to_lark(start_rule, options.whitespace.settings()))
+    let watch = emitter.watch(start)?;
+    Ok((emitter.rules.to_lark(start_rule, options.whitespace.settings()), watch))
 }
 
 impl Emitter<'_, '_> {
@@ -118,7 +121,7 @@ impl Emitter<'_, '_> {
             let rule = match self.arrays.get(array) {
                 Some(known) => *known,
                 None => {
-                    let rule = self.array(array, &pointer)?;
+                    let rule = self.array(array, state)?;
                     self.arrays.insert(array.clone(), rule);
                     rule
                 }
