@@ -67,6 +67,7 @@ impl Tally {
             self.valid,
             self.failures.len(),
         );
+        assert_eq!(self.repeated, 0, "keys come once");
         assert!(self.failures.is_empty(), "{}", self.failures.join("\n"));
         assert!(self.texts + self.instances > self.schemas / 4, "hardly anything was tested");
     }
