@@ -193,7 +193,18 @@ impl Formula {
 pub(super) struct Reading {
     pub(super) kind: Kind,
     pub(super) holds: bool,
-    pub(super) noted: bool,
+    pub(super) noted: Noted,
+}
+
+/// Whether it is noted what a subschema looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Nobody asks.
+    No,
+    /// What is noted was looked at; more may have been.
+    AtLeast,
+    /// Nothing else was looked at.
+    Exactly,
 }
 
 /// "It isn't there, or its value is such" is "its value, if there is one, is such": one demand and no choice.
@@ -233,7 +244,7 @@ impl<'a> Analysis<'a> {
                 Ok(self.constant_formula(value, kind, holds))
             }
             Literal::Schema { schema, scope, holds } => {
-                self.schema_formula(schema, scope, Reading { kind, holds, noted: false })
+                self.schema_formula(schema, scope, Reading { kind, holds, noted: Noted::No })
             }
             Literal::Either(either) => {
                 let parts = self.either(either);
@@ -277,31 +288,48 @@ impl<'a> Analysis<'a> {
                 _ => {}
             }
         }
-        let unevaluated = unevaluated_items.or(unevaluated_properties);
-        if unevaluated.is_some() && !reading.holds {
-            let keyword =
-                if unevaluated_items.is_some() { "unevaluatedItems" } else { "unevaluatedProperties" };
-            let pointer = format!("{}/{keyword}", self.documents.place(schema).pointer);
+        let pointer = self.documents.place(schema).pointer.clone();
+        let Some(rest) = unevaluated_items.or(unevaluated_properties) else {
+            let mut parts = Vec::with_capacity(assertions.len());
+            for assertion in assertions.iter() {
+                parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+            }
+            return Ok(if reading.holds { Formula::all(parts) } else { Formula::any(parts) });
+        };
+        let noted =
+            if reading.holds && reading.noted != Noted::Exactly { Noted::AtLeast } else { Noted::Exactly };
+        let mut parts = Vec::with_capacity(assertions.len());
+        for assertion in assertions.iter() {
+            let reading = Reading { holds: true, noted, ..reading };
+            parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        }
+        let whole = Formula::all(parts);
+        if reading.holds {
+            let rest = self.literal(rest, scope, true)?;
+            return self.unevaluated(whole, rest, reading.kind, &pointer);
+        }
+        if unevaluated_items.is_some() {
+            let pointer = format!("{pointer}/unevaluatedItems");
             self.refuse(
                 &pointer,
                 "can't be enforced where its schema must not hold (under `not`, `oneOf` or `if`)",
             );
             return Ok(Formula::False);
         }
-        let reading = Reading { noted: reading.noted || unevaluated.is_some(), ..reading };
-        let mut parts = Vec::with_capacity(assertions.len());
-        for assertion in assertions.iter() {
-            parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        // Another keyword doesn't hold; or all do, and a property that none looked at isn't as demanded.
+        let mut ways = Vec::new();
+        for assertion in
+            assertions.iter().filter(|other| !matches!(other, Assertion::UnevaluatedProperties(_)))
+        {
+            let reading = Reading { noted: Noted::No, ..reading };
+            ways.push(self.assertion_formula(schema, scope, assertion, reading)?);
         }
-        let whole = if reading.holds { Formula::all(parts) } else { Formula::any(parts) };
-        match unevaluated {
-            None => Ok(whole),
-            Some(rest) => {
-                let rest = self.literal(rest, scope, true)?;
-                let pointer = self.documents.place(schema).pointer.clone();
-                self.unevaluated(whole, rest, reading.kind, &pointer)
-            }
+        let rest = self.literal(rest, scope, false)?;
+        for atoms in self.alternatives(whole, &pointer)? {
+            let wrong = ObjectAtom::Some(Keys::Outside(seen(&atoms)), rest);
+            ways.push(Formula::all(atoms.into_iter().map(Formula::Atom).chain([Formula::object(wrong)])));
         }
+        Ok(Formula::any(ways))
     }
 
     /// Adds the demand on what no keyword looked at, alternative by alternative.
@@ -324,14 +352,8 @@ impl<'a> Analysis<'a> {
                 }
                 atoms.push(Atom::Array(ArrayAtom::Seen(usize::MAX)));
             } else {
-                let seen: Rc<[Keys]> = atoms
-                    .iter()
-                    .filter_map(|atom| match atom {
-                        Atom::Object(ObjectAtom::Seen(keys)) => Some(keys.clone()),
-                        _ => None,
-                    })
-                    .collect();
-                atoms.push(Atom::Object(ObjectAtom::Each(Keys::Outside(seen), rest)));
+                let others = Keys::Outside(seen(&atoms));
+                atoms.push(Atom::Object(ObjectAtom::Each(others, rest)));
                 atoms.push(Atom::Object(ObjectAtom::Seen(Keys::Outside(Rc::new([])))));
             }
             alternatives.push(Formula::all(atoms.into_iter().map(Formula::Atom)));
@@ -387,14 +409,16 @@ impl<'a> Analysis<'a> {
                 let parts = self.each(parts, scope, reading)?;
                 Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
             }
-            Assertion::Any(parts) if holds && reading.noted => self.any_noted(parts, scope, reading),
+            Assertion::Any(parts) if holds && reading.noted != Noted::No => {
+                self.any_noted(parts, scope, reading)
+            }
             Assertion::Any(parts) => {
                 let parts = self.each(parts, scope, reading)?;
                 Ok(if holds { Formula::any(parts) } else { Formula::all(parts) })
             }
             Assertion::One(parts) => self.one(schema, parts, scope, reading),
             Assertion::Not(inner) => {
-                self.schema_formula(*inner, scope, Reading { holds: !holds, noted: false, ..reading })
+                self.schema_formula(*inner, scope, Reading { holds: !holds, noted: Noted::No, ..reading })
             }
             Assertion::If { condition, then, otherwise } => {
                 self.conditional(*condition, *then, *otherwise, scope, reading)
@@ -430,28 +454,49 @@ impl<'a> Analysis<'a> {
 
     /// `anyOf` where it matters which branches hold: every set of branches that may hold together.
     fn any_noted(&mut self, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
-        let parts = self.each(parts, scope, reading)?;
-        let parts: Vec<_> = parts.into_iter().filter(|part| *part != Formula::False).collect();
-        const MOST: usize = 8;
-        if parts.len() > MOST {
-            // Each branch alone is narrower than the standard, never wider.
-            return Ok(Formula::any(parts));
+        let mut branches = Vec::new();
+        for part in parts {
+            let holds = self.schema_formula(*part, scope, reading)?;
+            if holds != Formula::False {
+                let fails = match reading.noted {
+                    Noted::Exactly => {
+                        let fail = Reading { holds: false, noted: Noted::No, ..reading };
+                        self.schema_formula(*part, scope, fail)?
+                    }
+                    _ => Formula::True,
+                };
+                branches.push((holds, fails));
+            }
         }
-        let sets = (1..1_u32 << parts.len()).map(|set| {
-            Formula::all(
-                parts
-                    .iter()
-                    .enumerate()
-                    .filter(|(index, _)| set >> index & 1 == 1)
-                    .map(|(_, part)| part.clone()),
-            )
+        const MOST: usize = 8;
+        if branches.len() > MOST && reading.noted != Noted::Exactly {
+            // Each branch alone is narrower than the standard, never wider.
+            return Ok(Formula::Any(branches.into_iter().map(|(holds, _)| holds).collect()));
+        }
+        if branches.len() > MOST {
+            let pointer = self.documents.place(parts[0]).pointer.clone();
+            self.refuse(
+                &pointer,
+                "has too many branches beside an `unevaluatedProperties` that must not hold",
+            );
+            return Ok(Formula::False);
+        }
+        let sets = (1..1_u32 << branches.len()).map(|set| {
+            let chosen = branches.iter().enumerate().map(|(index, (holds, fails))| {
+                if set >> index & 1 == 1 { holds.clone() } else { fails.clone() }
+            });
+            // A branch that demands nothing still isn't one that looked at something.
+            match Formula::all(chosen) {
+                Formula::True => Formula::All(Vec::new()),
+                other => other,
+            }
         });
-        Ok(Formula::any(sets.collect::<Vec<_>>()))
+        Ok(Formula::Any(sets.collect()))
     }
 
     fn one(&mut self, schema: SchemaId, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
         let hold = Reading { holds: true, ..reading };
-        let fail = Reading { holds: false, noted: false, ..reading };
+        let fail = Reading { holds: false, noted: Noted::No, ..reading };
         let mut branches = Vec::new();
         for part in parts {
             let branch = self.schema_formula(*part, scope, hold)?;
@@ -495,7 +540,7 @@ impl<'a> Analysis<'a> {
         scope: ScopeId,
         reading: Reading,
     ) -> Found {
-        if then.is_none() && otherwise.is_none() && !reading.noted {
+        if then.is_none() && otherwise.is_none() && reading.noted == Noted::No {
             return Ok(Formula::of(reading.holds));
         }
         let branch = |this: &mut Self, branch: Option<SchemaId>| match branch {
@@ -505,7 +550,7 @@ impl<'a> Analysis<'a> {
         let met = self.schema_formula(condition, scope, Reading { holds: true, ..reading })?;
         let then = branch(self, then)?;
         let unmet =
-            self.schema_formula(condition, scope, Reading { holds: false, noted: false, ..reading })?;
+            self.schema_formula(condition, scope, Reading { holds: false, noted: Noted::No, ..reading })?;
         let otherwise = branch(self, otherwise)?;
         Ok(Formula::any([Formula::all([met, then]), Formula::all([unmet, otherwise])]))
     }
@@ -572,7 +617,7 @@ impl<'a> Analysis<'a> {
                         ArrayAtom::Count { from, item, min: 1, max: None }
                     }));
                 }
-                if noted && holds {
+                if noted != Noted::No && holds {
                     let seen = if rest.is_some() { usize::MAX } else { prefix.len() };
                     parts.push(Formula::array(ArrayAtom::Seen(seen)));
                 }
@@ -585,7 +630,10 @@ impl<'a> Analysis<'a> {
                 parts.extend(range(*min, *max, holds, |min, max| {
                     Formula::array(ArrayAtom::Count { from: 0, item, min, max })
                 }));
-                if noted && holds && self.documents.place(schema).draft >= super::document::Draft::D2020 {
+                if noted != Noted::No
+                    && holds
+                    && self.documents.place(schema).draft >= super::document::Draft::D2020
+                {
                     parts.push(Formula::array(ArrayAtom::SeenMatching(item)));
                 }
             }
@@ -627,7 +675,7 @@ impl<'a> Analysis<'a> {
                     known.push(keys.clone());
                     parts.push(about(keys, self.literal(*value, scope, holds)?));
                 }
-                let noted = noted && holds;
+                let noted = noted != Noted::No && holds;
                 if noted && additional.is_none() {
                     parts.extend(known.iter().map(|keys| Formula::object(ObjectAtom::Seen(keys.clone()))));
                 }
@@ -761,6 +809,15 @@ impl<'a> Analysis<'a> {
         }
         self.intern_scope(through.iter().copied().chain([resource]).collect())
     }
+}
+
+/// The names of the properties that some keyword looked at.
+fn seen(atoms: &[Atom]) -> Rc<[Keys]> {
+    let seen = atoms.iter().filter_map(|atom| match atom {
+        Atom::Object(ObjectAtom::Seen(keys)) => Some(keys.clone()),
+        _ => None,
+    });
+    seen.collect()
 }
 
 /// The numbers that a formula for numbers allows.

@@ -14,10 +14,10 @@ pub(super) use rules::RuleId;
 use rules::{Alternative, Rules, Symbol};
 
 use super::{
-    PropertyOrder, SchemaOptions, Whitespace,
+    NumberForms, PropertyOrder, SchemaOptions, Whitespace,
     analysis::{Analysis, StateId},
     array::ArrayShape,
-    document::at,
+    document::{Draft, at},
     number::{Automaton, NumberSet, NumberSpelling, NumberText},
     object::ObjectShape,
     regular::Regular,
@@ -174,7 +174,10 @@ impl Emitter<'_, '_> {
     }
 
     fn spelling(&self) -> NumberSpelling {
-        NumberSpelling { forms: self.options.numbers, ..NumberSpelling::default() }
+        // To draft-04 an integer is one by its spelling: 1.0 isn't.
+        let by_spelling = self.analysis.documents.draft() == Some(Draft::D4);
+        let forms = if by_spelling { NumberForms::Plain } else { self.options.numbers };
+        NumberSpelling { forms, ..NumberSpelling::default() }
     }
 
     /// A number that is read character by character, a rule for each state of its automaton.
