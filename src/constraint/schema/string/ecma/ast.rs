@@ -85,11 +85,6 @@ impl Node {
         Self::Repeat(Box::new(Self::Class(all())), 0, None)
     }
 
-    /// Any of the characters, or none.
-    pub(super) fn char(char: char) -> Self {
-        Self::Class(ClassUnicode::new([ClassUnicodeRange::new(char, char)]))
-    }
-
     pub(super) fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut flat = Vec::new();
         for part in parts {
