@@ -12,20 +12,23 @@
 //! | `verify.rs` | two engines in lockstep, mask against mask |
 //! | `runner.rs`, `state.rs` | all schemas: threads, limits, and picking up where a run ended |
 //! | `stats.rs`, `report.rs` | percentiles; the summary as JSON and as tables |
-//! | `export.rs` | the selected instances as tokens, for engines of other languages |
+//! | `peer.rs` | an engine of another language, in a process of its own |
+//! | `decode.rs` | a model under constraints: tokens per second |
 //! | `suite.rs`, `archive.rs` | the JSON-Schema-Test-Suite |
 
 mod archive;
 mod clock;
 pub(crate) mod corpus;
+#[cfg(feature = "candle")]
+pub(crate) mod decode;
 pub(crate) mod engine;
 mod error;
-pub(crate) mod export;
 mod keywords;
 #[cfg(test)]
 mod made_up;
 mod memory;
 mod ours;
+mod peer;
 mod plain;
 mod record;
 pub(crate) mod report;
@@ -39,6 +42,7 @@ mod walk;
 
 pub(crate) use error::BenchError;
 pub(crate) use ours::Ours;
+pub(crate) use peer::Peer;
 pub(crate) use plain::{Plain, PlainKind};
 pub(crate) use record::Record;
 pub(crate) use state::State;

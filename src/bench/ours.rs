@@ -15,6 +15,7 @@ use crate::{
 
 /// This crate's compiler and matchers.
 pub(crate) struct Ours {
+    name: &'static str,
     compiler: Compiler,
     options: SchemaOptions,
 }
@@ -27,11 +28,15 @@ struct Running {
 }
 
 impl Ours {
-    /// An engine over a vocabulary. It keeps the last schema, as [`Engine::forget`] says.
-    pub(crate) fn new(vocab: Arc<Vocabulary>, options: SchemaOptions) -> Result<Self, String> {
+    /// An engine over a vocabulary, under a name for reports. It keeps the last schema, as [`Engine::forget`] says.
+    pub(crate) fn new(
+        name: &'static str,
+        vocab: Arc<Vocabulary>,
+        options: SchemaOptions,
+    ) -> Result<Self, String> {
         let limits = Limits { cache_entries: 1, ..Limits::default() };
         let compiler = Compiler::new(vocab, limits).map_err(|error| error.to_string())?;
-        Ok(Self { compiler, options })
+        Ok(Self { name, compiler, options })
     }
 
     fn grammar(&self, schema: Value) -> Result<Grammar, String> {
@@ -52,7 +57,7 @@ pub(super) fn grammar(schema: Value, options: SchemaOptions, limits: &Limits) ->
 
 impl Engine for Ours {
     fn name(&self) -> &'static str {
-        "maskwright"
+        self.name
     }
 
     fn describe(&self) -> String {

@@ -14,10 +14,13 @@ pub(crate) struct Record {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) reason: String,
     /// From the schema's value to a template.
+    #[serde(default)]
     pub(super) compile: Span,
     /// From a fresh template to the first mask.
+    #[serde(default)]
     pub(super) first_mask: Span,
     /// From the schema's value to the first mask once more, as a user with a cache of grammars has it.
+    #[serde(default)]
     pub(super) again: Span,
     /// Wrong instances, by their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,6 +36,9 @@ pub(crate) struct Record {
     /// Tokens of valid instances, and how many of them were forced.
     #[serde(default)]
     pub(super) forced: Forced,
+    /// Peak memory of an engine in a process of its own, in KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) peak_kib: Option<u64>,
     /// Masks that differed, described; of a run in lockstep only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) differences: Vec<String>,
@@ -94,6 +100,7 @@ impl Record {
             steps: Steps::default(),
             second: Steps::default(),
             forced: Forced::default(),
+            peak_kib: None,
             differences: Vec::new(),
         }
     }

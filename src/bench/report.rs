@@ -41,15 +41,19 @@ pub(crate) fn summary(plan: &Plan, records: &[Record], settings: &Value, whole: 
         .ways
         .iter()
         .filter_map(|way| match way {
-            Way::Walk(engine) => Some(engine),
+            Way::Walk(engine) => Some((engine.name(), engine.describe())),
+            Way::Peer(peer) => Some((peer.name(), peer.describe())),
             Way::Verify(_) => None,
         })
-        .map(|engine| {
-            let mut own: Vec<&Record> = records.iter().filter(|r| r.engine == engine.name()).collect();
+        .map(|(name, about)| {
+            let mut own: Vec<&Record> = records.iter().filter(|record| record.engine == name).collect();
             own.sort_by(|a, b| a.id.cmp(&b.id));
             let mut object = Map::new();
-            object.insert("name".into(), engine.name().into());
-            object.insert("about".into(), engine.describe().into());
+            object.insert("name".into(), name.into());
+            object.insert("about".into(), about.into());
+            if let Some(peak) = own.iter().filter_map(|record| record.peak_kib).max() {
+                object.insert("peak_bytes".into(), json!(peak * 1024));
+            }
             object.extend(counts(&own, &labels));
             if plan.options.times {
                 object.extend(times(&own, Span::both(limit)));

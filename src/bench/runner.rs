@@ -17,6 +17,7 @@ use super::{
     BenchError, Record, State, WalkOptions,
     corpus::Corpus,
     engine::Engine,
+    peer::{self, Peer},
     record::Outcome,
     verify::Lockstep,
     walk::{Task, walk},
@@ -27,7 +28,7 @@ use crate::vocab::Vocabulary;
 pub(super) const VERIFY: &str = "verify";
 
 /// Beyond this multiple of the CPU limit, in wall time, a schema is given up. Generous, as machines are shared.
-const PATIENCE: u32 = 4;
+pub(super) const PATIENCE: u32 = 12;
 /// Schemas nest deeply, and parsers are recursive.
 const STACK: usize = 64 << 20;
 
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
 pub(crate) enum Way {
     /// Walk along its instances with an engine.
     Walk(Arc<dyn Engine>),
+    /// The same with an engine in another process.
+    Peer(Peer),
     /// Compare two engines.
     Verify(Lockstep),
 }
@@ -74,8 +77,8 @@ struct Running {
 }
 
 impl Running {
-    fn is_late(&self, patience: Duration) -> bool {
-        self.at_work.is_some_and(|(_, since)| since.elapsed() > patience)
+    fn is_late(&self, patience: &dyn Fn(usize) -> Duration) -> bool {
+        self.at_work.is_some_and(|(unit, since)| since.elapsed() > patience(unit))
     }
 
     /// Takes the unit from its worker; `None` when it has just handed it in.
@@ -94,6 +97,7 @@ impl Way {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Walk(engine) => engine.name(),
+            Self::Peer(peer) => peer.name(),
             Self::Verify(_) => VERIFY,
         }
     }
@@ -103,7 +107,11 @@ impl Way {
 ///
 /// # Errors
 /// When the state can't be written.
-pub(crate) fn run(plan: &Arc<Plan>, state: &mut State, progress: Progress<'_>) -> Result<bool, BenchError> {
+pub(crate) fn run(
+    plan: &Arc<Plan>,
+    state: &mut State,
+    progress: &mut Progress<'_>,
+) -> Result<bool, BenchError> {
     let units = Arc::new(units(plan, state));
     let next = Arc::new(AtomicUsize::new(0));
     let (sender, news) = mpsc::channel();
@@ -114,6 +122,11 @@ pub(crate) fn run(plan: &Arc<Plan>, state: &mut State, progress: Progress<'_>) -
         spawn(*worker, &running.lease)?;
     }
     let patience = plan.options.limit.saturating_mul(PATIENCE);
+    // Peers keep limits of their own, and may have to begin anew before a schema.
+    let patient = |unit: usize| match plan.ways[units[unit].1] {
+        Way::Peer(_) => patience.saturating_mul(2).saturating_add(peer::START),
+        Way::Walk(_) | Way::Verify(_) => patience,
+    };
     let wait = Duration::from_millis(100).min(patience);
     let mut done = 0;
     (progress.tick)(done, units.len());
@@ -144,7 +157,7 @@ pub(crate) fn run(plan: &Arc<Plan>, state: &mut State, progress: Progress<'_>) -
         }
         let late: Vec<usize> = running
             .iter()
-            .filter(|(_, running)| running.is_late(patience))
+            .filter(|(_, running)| running.is_late(&patient))
             .map(|(&worker, _)| worker)
             .collect();
         for worker in late {
@@ -222,6 +235,7 @@ fn measure(plan: &Plan, schema: usize, way: usize) -> Record {
     };
     match way {
         Way::Walk(engine) => walk(&**engine, &task, plan.options),
+        Way::Peer(peer) => peer.run(&task, plan.options),
         Way::Verify(lockstep) => lockstep.run(&task, plan.options),
     }
 }
@@ -244,7 +258,7 @@ mod tests {
 
     fn outcomes(plan: &Arc<Plan>, state: &mut State, stop: bool) -> (bool, Vec<(String, Outcome)>) {
         let stop = AtomicBool::new(stop);
-        let whole = run(plan, state, Progress { tick: &mut |_, _| {}, stop: &stop }).unwrap();
+        let whole = run(plan, state, &mut Progress { tick: &mut |_, _| {}, stop: &stop }).unwrap();
         let mut outcomes: Vec<_> = state.records().iter().map(|r| (r.id.clone(), r.outcome)).collect();
         outcomes.sort();
         (whole, outcomes)

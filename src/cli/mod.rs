@@ -6,6 +6,7 @@
 //! | `run.rs` | `maskwright run`: one reply |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
+//! | `check.rs` | `maskwright check`: what a schema asks for that isn't enforced |
 //! | `bench/` | `maskwright bench`: coverage and speed |
 //! | `failure.rs` | errors as one line and an exit code |
 //!
@@ -16,6 +17,7 @@ mod args;
 #[cfg(feature = "bench")]
 mod bench;
 mod cases;
+mod check;
 mod explain;
 mod failure;
 mod run;
@@ -35,6 +37,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Test(args) => test::test(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Check(args) => check::check(&args),
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::bench(&args),
     };

@@ -1,13 +1,6 @@
 //! `maskwright bench masks`: MaskBench.
 
-use std::{
-    fs,
-    io::{BufWriter, Write},
-    path::PathBuf,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -20,13 +13,13 @@ use super::{
 use crate::{
     Config, Vocabulary,
     bench::{
-        Lockstep, Ours, Plain, PlainKind, State, WalkOptions,
+        Lockstep, Ours, Peer, Plain, PlainKind, State, WalkOptions,
         corpus::{Corpus, Selection},
         engine::Engine,
-        export, report,
+        report,
         runner::{self, Plan, Progress, Way},
     },
-    constraint::{SchemaOptions, Whitespace},
+    constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
 };
 
 pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
@@ -38,20 +31,14 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
     };
     let corpus = Corpus::read(&args.data, &selection)?;
     let vocab = vocabulary(&args.tokenizer)?;
-    if let Some(path) = &args.export {
-        let fail = |error| Failure::runtime(format!("--export: {}: {error}", path.display()));
-        let mut file = BufWriter::new(fs::File::create(path).map_err(fail)?);
-        let left_out = export::export(&corpus, &vocab, &mut file).and_then(|ids| file.flush().map(|()| ids));
-        for id in left_out.map_err(fail)? {
-            writeln!(std::io::stderr(), "warning: {id} can't be read and is left out")?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-
     let options = args.spelling.options(Whitespace::Spaced);
     let mut ways = Vec::new();
     for name in &args.engines {
         ways.push(Way::Walk(engine(*name, &vocab, options)?));
+    }
+    let timeout = Duration::from_secs(args.timeout.max(1));
+    for (name, command) in &args.peers {
+        ways.push(Way::Peer(Peer::new(name, command)));
     }
     if args.verify {
         ways.push(Way::Verify(Lockstep {
@@ -65,12 +52,7 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
         corpus,
         vocab,
         ways,
-        options: WalkOptions {
-            limit: Duration::from_secs(args.timeout.max(1)),
-            twice: args.twice,
-            forced: !args.no_forced,
-            times: jobs == 1,
-        },
+        options: WalkOptions { limit: timeout, twice: args.twice, forced: !args.no_forced, times: jobs == 1 },
         jobs,
     });
     let settings = settings(args, &plan, options);
@@ -78,8 +60,8 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
 
     let stop = interrupted();
     let bar = Bar::new("schemas × engines");
-    let progress = Progress { tick: &mut |done, all| bar.show(done, all), stop: &stop };
-    let whole = runner::run(&plan, &mut state, progress)?;
+    let mut progress = Progress { tick: &mut |done, all| bar.show(done, all), stop: &stop };
+    let whole = runner::run(&plan, &mut state, &mut progress)?;
     drop(bar);
 
     let summary = report::summary(&plan, state.records(), &settings, whole);
@@ -104,10 +86,15 @@ pub(super) fn engine(
     let vocab = Arc::clone(vocab);
     let plain =
         |kind| -> Result<Arc<dyn Engine>, String> { Ok(Arc::new(Plain::new(vocab.clone(), kind, options)?)) };
-    let engine: Result<Arc<dyn Engine>, String> = match name {
-        EngineName::Maskwright => {
-            Ours::new(vocab.clone(), options).map(|ours| Arc::new(ours) as Arc<dyn Engine>)
+    let ours = |name, options| -> Result<Arc<dyn Engine>, String> {
+        Ok(Arc::new(Ours::new(name, vocab.clone(), options)?))
+    };
+    let engine = match name {
+        EngineName::MaskwrightAny => {
+            let options = SchemaOptions { order: PropertyOrder::Any, numbers: NumberForms::Any, ..options };
+            ours("maskwright-any", options)
         }
+        EngineName::Maskwright => ours("maskwright", options),
         EngineName::Llguidance => plain(PlainKind::Fresh),
         EngineName::LlguidanceShared => plain(PlainKind::Shared),
         EngineName::LlguidanceSameGrammar => plain(PlainKind::OurGrammar),
@@ -131,6 +118,7 @@ fn settings(args: &MasksArgs, plan: &Plan, options: SchemaOptions) -> Value {
         "split": args.split.map(|(k, n)| format!("{k}/{n}")),
         "families": args.families,
         "ids": args.ids,
+        "peers": args.peers.iter().map(|(_, command)| command.join(" ")).collect::<Vec<_>>(),
         "engines": plan.ways.iter().map(Way::name).collect::<Vec<_>>(),
         "twice": args.twice,
         "forced": plan.options.forced,

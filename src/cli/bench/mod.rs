@@ -5,10 +5,15 @@
 //! | `args.rs` | flags and their meaning |
 //! | `masks.rs` | `bench masks`: MaskBench |
 //! | `suite.rs` | `bench suite`: the JSON-Schema-Test-Suite |
+//! | `decode.rs` | `bench decode`: tokens per second of a model |
+//! | `pipe.rs` | `bench pipe`: masks for another program's decoder |
 //! | `progress.rs` | bars, and Ctrl-C |
 
 mod args;
+#[cfg(feature = "candle")]
+mod decode;
 mod masks;
+mod pipe;
 mod progress;
 mod suite;
 
@@ -32,6 +37,9 @@ pub(super) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         BenchCommand::Masks(args) => masks::masks(args),
         BenchCommand::Suite(args) => suite::suite(args),
+        #[cfg(feature = "candle")]
+        BenchCommand::Decode(args) => decode::decode(args),
+        BenchCommand::Pipe(args) => pipe::pipe(args),
     }
 }
 

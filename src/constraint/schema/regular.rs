@@ -4,11 +4,12 @@
 //! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
+use std::{collections::HashSet, fmt::Write as _};
+
 use llguidance::{
     derivre::{Regex, RegexAst, RegexBuilder},
     substring::substring,
 };
-use std::fmt::Write as _;
 
 /// A regular language over characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -74,10 +75,14 @@ impl Regular {
             match part {
                 Self::Nothing => {}
                 Self::Or(inner) => flat.extend(inner),
-                other if flat.contains(&other) => {}
                 other => flat.push(other),
             }
         }
+        // An `enum` may have thousands of values.
+        let mut seen = HashSet::with_capacity(flat.len());
+        let unique: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
+        let mut unique = unique.into_iter();
+        flat.retain(|_| unique.next() == Some(true));
         match flat.len() {
             0 => Self::Nothing,
             1 => flat.remove(0),
