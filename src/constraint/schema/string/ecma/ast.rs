@@ -262,9 +262,9 @@ impl Node {
                     let run = parts.iter().take_while(|other| *other == part).count();
                     let mut text = String::new();
                     if matches!(part, Self::Or(_)) {
-                        part.write_atom(&mut text)
+                        part.write_atom(&mut text);
                     } else {
-                        part.write(&mut text)
+                        part.write(&mut text);
                     }
                     // One character is shorter written again and again.
                     let counted = run > 1 && text.len() > 3 && matches!(part, Self::Class(_) | Self::Or(_));
@@ -285,9 +285,9 @@ impl Node {
             }
             Self::Repeat(inner, min, max) => {
                 if matches!(**inner, Self::Class(_)) {
-                    inner.write(out)
+                    inner.write(out);
                 } else {
-                    inner.write_atom(out)
+                    inner.write_atom(out);
                 }
                 match (min, max) {
                     (0, None) => out.push('*'),
