@@ -38,6 +38,8 @@ pub struct Limits {
     pub choice_bytes: usize,
     /// Prompt text, in bytes. Default 4 MiB.
     pub prompt_bytes: usize,
+    /// Number of tools. Default 128.
+    pub tools: usize,
     /// Number of stop strings. Default 16.
     pub stop_strings: usize,
     /// One stop string, in bytes. Default 1 KiB.
@@ -48,8 +50,16 @@ pub struct Limits {
     pub cache_entries: usize,
     /// Compiled grammars kept, in estimated bytes. Default 512 MiB.
     pub cache_bytes: usize,
-    /// Idle matchers kept per compiled grammar, for reuse with warm caches. Default 4.
+    /// Lexers kept per compiled grammar, so that this many sequences under it needn't wait for each other. Default 4.
     pub pooled_matchers: usize,
+    /// One lexer of a compiled grammar, in estimated bytes; a larger one is replaced by a new one. Default 64 MiB.
+    pub lexer_bytes: usize,
+    /// What is kept of one lexer's masks, in estimated bytes. Default 24 MiB.
+    pub mask_cache_bytes: usize,
+    /// Finished masks of all compiled grammars, in bytes. Default 128 MiB.
+    pub mask_bytes: usize,
+    /// Token histories known per compiled grammar, in estimated bytes without their masks. Default 4 MiB.
+    pub history_bytes: usize,
 
     /// Earley items at one place of the text. Default 2,000.
     pub items_in_row: usize,
@@ -80,12 +90,17 @@ impl Default for Limits {
             choices: 10_000,
             choice_bytes: 1 << 20,
             prompt_bytes: 4 << 20,
+            tools: 128,
             stop_strings: 16,
             stop_string_bytes: 1 << 10,
             top_logprobs: 20,
             cache_entries: 256,
             cache_bytes: 512 << 20,
             pooled_matchers: 4,
+            lexer_bytes: 64 << 20,
+            mask_cache_bytes: 24 << 20,
+            mask_bytes: 128 << 20,
+            history_bytes: 4 << 20,
             items_in_row: 2_000,
             compile_fuel: 1_000_000,
             mask_fuel: 200_000,

@@ -10,6 +10,8 @@ use clap::{Args, Parser, Subcommand};
 use super::failure::Failure;
 use crate::{
     Limits,
+    backend::Request,
+    chat::{Tool, ToolChoice},
     constraint::{Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace},
     sample::SamplingConfig,
 };
@@ -59,6 +61,8 @@ pub(super) struct RunArgs {
     /// Give the prompt to the model as it is, without its chat template.
     #[arg(long)]
     pub(super) raw: bool,
+    #[command(flatten)]
+    pub(super) chat: ChatArgs,
     /// Print one JSON object instead of the text.
     #[arg(long)]
     pub(super) json: bool,
@@ -74,6 +78,69 @@ pub(super) struct RunArgs {
     /// Where to run: auto, cpu, cuda, cuda:N or metal.
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(super) device: Device,
+}
+
+/// Tools and thoughts.
+#[derive(Debug, Args)]
+pub(super) struct ChatArgs {
+    /// What the model may call: a JSON file with a list of tools, in the shape of OpenAI's API. Calls are printed as
+    /// JSON, one a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "raw")]
+    tools: Option<PathBuf>,
+    /// Whether it calls them: auto, none, required, or the name of the tool.
+    #[arg(long, value_name = "CHOICE", default_value = "auto")]
+    tool_choice: String,
+    /// At most one call.
+    #[arg(long)]
+    one_call: bool,
+    /// Print what the model thinks, too, on stderr.
+    #[arg(long)]
+    pub(super) show_reasoning: bool,
+    /// Whether the model thinks first: on or off. By default as its template has it, and off under a constraint.
+    #[arg(long, value_name = "on|off", conflicts_with = "raw", value_parser = on_or_off)]
+    think: Option<bool>,
+    /// Longest reasoning, in tokens; then the model must come to its answer.
+    #[arg(long, value_name = "N", conflicts_with = "raw")]
+    think_budget: Option<usize>,
+    /// A variable of the chat template, such as `reasoning_effort=high`; the value is JSON or else a text.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "raw")]
+    template_arg: Vec<String>,
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
+impl ChatArgs {
+    /// Puts them into a request.
+    pub(super) fn apply(&self, request: &mut Request, limits: &Limits) -> Result<(), Failure> {
+        if let Some(path) = &self.tools {
+            let text = read_text("--tools", path, limits.schema_bytes)?;
+            request.tools = Tool::parse_list(&text, limits).map_err(Failure::usage)?;
+        }
+        request.tool_choice = match self.tool_choice.as_str() {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Required,
+            name => ToolChoice::Named(name.to_owned()),
+        };
+        request.tool_choice.select(&request.tools).map_err(Failure::usage)?;
+        request.parallel_tool_calls = !self.one_call;
+        request.think = self.think;
+        request.think_budget = self.think_budget;
+        for argument in &self.template_arg {
+            let Some((name, value)) = argument.split_once('=') else {
+                return Err(Failure::usage(format!("--template-arg: {argument:?} isn't NAME=VALUE")));
+            };
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            request.template_arguments.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
 }
 
 /// Where to run.

@@ -6,7 +6,11 @@ use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ConstraintError, Warning, gbnf, lark, one_line, regex};
+use super::{
+    ConstraintError, Warning,
+    compose::{self, Part},
+    gbnf, lark, one_line, regex,
+};
 use crate::vocab::Vocabulary;
 
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
@@ -30,6 +34,8 @@ pub(super) enum Origin {
     Choice,
     Gbnf(Arc<gbnf::Lowered>),
     Lark,
+    /// The skeleton, and what its references stand for.
+    Composed(Arc<str>, Arc<Vec<Part>>),
 }
 
 impl Grammar {
@@ -70,10 +76,26 @@ impl Grammar {
         self.key
     }
 
+    pub(super) fn top(&self) -> &TopLevelGrammar {
+        &self.top
+    }
+
+    /// The grammars inside it, where it was composed.
+    pub(crate) fn parts(&self) -> &[Part] {
+        match &self.origin {
+            Origin::Composed(_, parts) => parts,
+            _ => &[],
+        }
+    }
+
     /// The whole grammar for one vocabulary: a GBNF grammar may name tokens.
     pub(crate) fn complete(&self, vocab: &Vocabulary) -> Result<TopLevelGrammar, ConstraintError> {
         let completed = match &self.origin {
             Origin::Gbnf(lowered) => gbnf::complete(lowered, vocab)?,
+            Origin::Composed(skeleton, parts) => {
+                let tops = parts.iter().map(|part| part.grammar.complete(vocab)).collect::<Result<_, _>>()?;
+                Some(compose::assemble(skeleton, parts, tops))
+            }
             _ => None,
         };
         Ok(completed.unwrap_or_else(|| self.top.clone()))
@@ -88,7 +110,8 @@ impl Grammar {
                 ConstraintError::Grammar { kind: "choice", position: None, reason: one_line(message) }
             }
             Origin::Gbnf(_) => gbnf::refusal(message),
-            Origin::Lark => lark::refusal(message),
+            // Parts have been compiled by themselves before.
+            Origin::Lark | Origin::Composed(..) => lark::refusal(message),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! a looser grammar.
 
 mod choice;
+mod compose;
 mod error;
 pub mod gbnf;
 mod grammar;
@@ -22,6 +23,7 @@ mod regex;
 
 mod schema;
 
+pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};

@@ -322,9 +322,6 @@ impl<'a> Analysis<'a> {
         }
         let found = match string::format(name) {
             string::Format::Known { language, exact } => Some((Rc::new(language), exact)),
-            string::Format::NotRegular { reason } => {
-                return Err(at(pointer, format_args!("format `{name}` can't be enforced: {reason}")));
-            }
             string::Format::Unknown => {
                 let reason = format!("`{name}` isn't a format of JSON Schema and constrains nothing");
                 if self.strict {

@@ -4,8 +4,12 @@
 //! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
-use llguidance::derivre::{Regex, RegexAst, RegexBuilder};
 use std::{collections::HashSet, fmt::Write as _};
+
+use llguidance::{
+    derivre::{Regex, RegexAst, RegexBuilder},
+    substring::substring,
+};
 
 /// A regular language over characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,6 +31,8 @@ pub(super) enum Regular {
     Not(Box<Regular>),
     /// So many times, or more.
     Repeat(Box<Regular>, u32, Option<u32>),
+    /// Pieces of a text that stand next to each other in it, as many as wanted, put together.
+    Substring(Vec<String>),
 }
 
 /// What a bounded test found.
@@ -138,7 +144,7 @@ impl Regular {
     /// Whether only parts that can't be empty were put together, so that no search is needed.
     fn is_plainly_inhabited(&self) -> bool {
         match self {
-            Self::Literal(_) | Self::Pattern(_) => true,
+            Self::Literal(_) | Self::Pattern(_) | Self::Substring(_) => true,
             Self::Nothing | Self::And(_) | Self::Not(_) => false,
             Self::Or(parts) => parts.iter().any(Self::is_plainly_inhabited),
             Self::Concat(parts) => parts.iter().all(Self::is_plainly_inhabited),
@@ -174,10 +180,12 @@ impl Regular {
             },
             Self::Or(parts) => Self::settle(parts, text, fuel, Answer::Yes),
             Self::And(parts) => Self::settle(parts, text, fuel, Answer::No),
-            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) => match self.automaton(fuel) {
-                Some(mut automaton) => Answer::from(automaton.is_match(text)),
-                None => Answer::Unknown,
-            },
+            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) | Self::Substring(_) => {
+                match self.automaton(fuel) {
+                    Some(mut automaton) => Answer::from(automaton.is_match(text)),
+                    None => Answer::Unknown,
+                }
+            }
         }
     }
 
@@ -233,25 +241,31 @@ impl Regular {
     /// refuses the expression.
     pub(super) fn automaton(&self, fuel: u64) -> Option<Regex> {
         let mut builder = RegexBuilder::new();
-        let root = builder.mk(&self.to_ast()).ok()?;
+        let ast = self.to_ast(&mut builder)?;
+        let root = builder.mk(&ast).ok()?;
         builder.into_regex_limited(root, fuel).ok()
     }
 
-    fn to_ast(&self) -> RegexAst {
-        let all = |parts: &[Self]| parts.iter().map(Self::to_ast).collect();
-        match self {
+    /// Nothing if the engine refuses a part.
+    fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
+        let mut all =
+            |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
+        Some(match self {
             Self::Nothing => RegexAst::NoMatch,
             Self::Literal(text) if text.is_empty() => RegexAst::EmptyString,
             Self::Literal(text) => RegexAst::Literal(text.clone()),
             Self::Pattern(text) => RegexAst::Regex(text.clone()),
-            Self::Concat(parts) => RegexAst::Concat(all(parts)),
-            Self::Or(parts) => RegexAst::Or(all(parts)),
-            Self::And(parts) => RegexAst::And(all(parts)),
-            Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast())),
+            Self::Concat(parts) => RegexAst::Concat(all(parts)?),
+            Self::Or(parts) => RegexAst::Or(all(parts)?),
+            Self::And(parts) => RegexAst::And(all(parts)?),
+            Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
             Self::Repeat(inner, min, max) => {
-                RegexAst::Repeat(Box::new(inner.to_ast()), *min, max.unwrap_or(u32::MAX))
+                RegexAst::Repeat(Box::new(inner.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
             }
-        }
+            Self::Substring(pieces) => {
+                RegexAst::ExprRef(substring(builder, pieces.iter().map(String::as_str).collect()).ok()?)
+            }
+        })
     }
 
     /// The expression as the right side of a terminal in llguidance's Lark.
@@ -291,6 +305,16 @@ impl Regular {
             Self::Not(inner) => {
                 out.push('~');
                 inner.write(out, true);
+            }
+            Self::Substring(pieces) => {
+                out.push_str("%regex {\"substring_chunks\": [");
+                for (index, piece) in pieces.iter().enumerate() {
+                    if index > 0 {
+                        out.push_str(", ");
+                    }
+                    write_string(out, piece);
+                }
+                out.push_str("]}");
             }
             Self::Repeat(inner, min, max) => {
                 // A repeat of a repeat, or of a complement, has to be in brackets.

@@ -9,7 +9,8 @@
 //! The patterns suppose that a text is a number; they say nothing of its form.
 
 use super::super::regular::Regular;
-use super::pattern::{self, Room, any_of};
+use super::digits::any_of;
+use super::pattern::{self, Room};
 use super::step::Step;
 
 /// Characters that a pattern of last digits may take; with more, a [`Walker`] does it.

@@ -20,6 +20,7 @@
 
 mod automaton;
 mod decimal;
+mod digits;
 mod divisible;
 mod interval;
 mod normal;
@@ -28,6 +29,7 @@ mod set;
 mod step;
 mod text;
 
+#[allow(unused_imports)]
 pub(super) use automaton::{Automaton, Transition};
 pub(super) use decimal::Decimal;
 pub(super) use set::NumberSet;

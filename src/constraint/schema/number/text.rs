@@ -107,8 +107,8 @@ impl NumberSet {
         rooms.extend(fewer);
         rooms.dedup();
         let last = rooms.pop();
-        // No use to build what can't but be too large.
-        rooms.retain(|room| size.saturating_mul(room.integer) < MAX_TRANSITIONS);
+        // No use to build what will be too large: some eight transitions for each remainder and digit.
+        rooms.retain(|room| size.saturating_mul(room.integer).saturating_mul(8) < MAX_TRANSITIONS);
         let mut result = Err(NumberError::TooComplex);
         for room in rooms.into_iter().chain(last) {
             let (plain, walked) = pieces(&normal, spelling.forms, room);

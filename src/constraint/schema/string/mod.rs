@@ -5,23 +5,13 @@
 //! strings, and the complement is `and([universe(), language.complement()])`.
 
 mod ecma;
+mod format;
 mod quote;
+mod substring;
 
 pub(super) use ecma::{PatternError, PatternErrorKind, pattern};
+pub(super) use format::{Format, language as format};
 pub(super) use quote::{length, literal, spell, universe};
+pub(super) use substring::substring;
 
 use super::regular::Regular;
-
-pub(super) enum Format {
-    Known { language: Regular, exact: bool },
-    NotRegular { reason: String },
-    Unknown,
-}
-
-pub(super) fn format(_name: &str) -> Format {
-    Format::Unknown
-}
-
-pub(super) fn substring(_text: &serde_json::Value) -> Result<Regular, String> {
-    Err("not yet".into())
-}
