@@ -143,7 +143,7 @@ fn times(records: &[&Record], limit: Span) -> Map<String, Value> {
             object.insert(format!("{name}instances"), instances(&steps));
         }
         if name.is_empty() {
-            object.insert("curve_us".into(), Distribution::of(pooled().map(|p| hundredths(p).0)).curve());
+            object.insert("curve_cpu_us".into(), Distribution::of(pooled().map(|time| hundredths(time).1)).curve());
         }
     }
     let forced = records.iter().fold(Forced::default(), |sum, record| Forced {
@@ -262,8 +262,8 @@ pub(crate) fn tables(summary: &Value) -> String {
     for (label, key) in [("", "instances"), (", second pass", "second_instances")] {
         for (index, (_, name)) in ROWS.iter().enumerate() {
             if engines.iter().any(|engine| engine[key][index]["wall"]["avg"].is_number()) {
-                row(&format!("TBM of the {name} instance{label}, µs wall"), &|engine| {
-                    line(&engine[key][index]["wall"])
+                row(&format!("TBM of the {name} instance{label}, µs CPU"), &|engine| {
+                    line(&engine[key][index]["cpu"])
                 });
             }
         }
