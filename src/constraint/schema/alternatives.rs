@@ -173,16 +173,32 @@ impl Analysis<'_> {
                 settled.push(conjunction);
                 continue;
             };
+            let mut with = Vec::new();
+            let mut met = false;
             for name in object::names(&conjunction) {
                 if !object::covers(self, &keys, &name)? {
                     continue;
                 }
-                let mut with = conjunction.clone();
-                with.remove(index);
-                add(&mut with, Atom::Object(ObjectAtom::Some(Keys::Name(name), value)));
-                if !self.contradicts_itself(&with)? {
-                    pending.push((with, index));
+                // One that is there anyway may be the one.
+                let there = conjunction.contains(&Atom::Object(ObjectAtom::Has(name.clone())));
+                met |= there && object::demands_on(self, &conjunction, &name)?.contains(&value);
+                met |= there && value == Literal::Always;
+                let mut named = conjunction.clone();
+                named.remove(index);
+                add(&mut named, Atom::Object(ObjectAtom::Some(Keys::Name(name), value)));
+                if !self.contradicts_itself(&named)? {
+                    with.push((named, index));
                 }
+            }
+            if met {
+                let mut without = conjunction;
+                without.remove(index);
+                pending.push((without, index));
+                continue;
+            }
+            pending.extend(with);
+            if object::is_closed(&conjunction) {
+                continue;
             }
             // The demand stays, for a property without a name.
             pending.push((conjunction, index + 1));

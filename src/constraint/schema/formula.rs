@@ -167,6 +167,7 @@ impl Formula {
                 other => flat.push(other),
             }
         }
+        join_absence(&mut flat);
         match flat.len() {
             0 => Self::False,
             1 => flat.remove(0),
@@ -193,6 +194,30 @@ pub(super) struct Reading {
     pub(super) kind: Kind,
     pub(super) holds: bool,
     pub(super) noted: bool,
+}
+
+/// "It isn't there, or its value is such" is "its value, if there is one, is such": one demand and no choice.
+fn join_absence(parts: &mut Vec<Formula>) {
+    let mut index = 0;
+    while index < parts.len() {
+        if let Formula::Atom(Atom::Object(ObjectAtom::Each(keys @ Keys::Name(_), Literal::Never))) =
+            &parts[index]
+        {
+            let value = parts.iter().enumerate().find_map(|(place, part)| match part {
+                Formula::Atom(Atom::Object(ObjectAtom::Some(other, value))) if other == keys => {
+                    Some((place, *value))
+                }
+                _ => None,
+            });
+            if let Some((place, value)) = value {
+                parts[index] = Formula::object(ObjectAtom::Each(keys.clone(), value));
+                parts.remove(place);
+                index = 0;
+                continue;
+            }
+        }
+        index += 1;
+    }
 }
 
 type Found = Result<Formula, ConstraintError>;

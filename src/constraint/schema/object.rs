@@ -104,6 +104,16 @@ pub(super) fn covers(analysis: &mut Analysis<'_>, keys: &Keys, name: &Name) -> R
     }
 }
 
+/// Whether no property may be there that isn't mentioned by name.
+pub(super) fn is_closed(conjunction: &[Atom]) -> bool {
+    conjunction.iter().any(|atom| match atom {
+        Atom::Object(ObjectAtom::Each(Keys::Outside(parts), Literal::Never)) => {
+            parts.iter().all(|part| matches!(part, Keys::Name(_)))
+        }
+        _ => false,
+    })
+}
+
 /// All demands on the value of a property of this name.
 pub(super) fn demands_on(
     analysis: &mut Analysis<'_>,

@@ -113,7 +113,8 @@ impl Emitter<'_, '_> {
         let mut alternatives: Vec<_> =
             self.scalars(state, shape)?.into_iter().map(|symbol| Alternative::new([symbol])).collect();
         let pointer = self.analysis.pointer(state);
-        for array in &shape.arrays {
+        for array in shape.arrays.iter().filter(|array| self.productive.has_array(array)).collect::<Vec<_>>()
+        {
             let rule = match self.arrays.get(array) {
                 Some(known) => *known,
                 None => {
@@ -124,7 +125,9 @@ impl Emitter<'_, '_> {
             };
             alternatives.push(Alternative::new([Symbol::Rule(rule)]));
         }
-        for object in &shape.objects {
+        for object in
+            shape.objects.iter().filter(|object| self.productive.has_object(object)).collect::<Vec<_>>()
+        {
             let rule = match self.objects.get(object) {
                 Some(known) => *known,
                 None => {

@@ -66,8 +66,8 @@ impl Productive {
             || shape.objects.iter().any(|object| self.has_object(object))
     }
 
-    /// Without regard to counts of kinds, which the rules themselves keep.
-    fn has_array(&self, shape: &ArrayShape) -> bool {
+    /// Whether an array of this shape can be, without regard to counts of kinds, which the rules themselves keep.
+    pub(super) fn has_array(&self, shape: &ArrayShape) -> bool {
         if shape.max.is_some_and(|max| max < shape.min) {
             return false;
         }
@@ -85,7 +85,8 @@ impl Productive {
         fits
     }
 
-    fn has_object(&self, shape: &ObjectShape) -> bool {
+    /// Whether an object of this shape can be.
+    pub(super) fn has_object(&self, shape: &ObjectShape) -> bool {
         let usable = self.usable(shape);
         let required = required(shape);
         let free = shape.free.iter().any(|free| self.has(free.value));

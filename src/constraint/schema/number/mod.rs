@@ -1,8 +1,9 @@
 //! Numbers of a schema: which values are allowed ([`NumberSet`]) and how they may be spelled ([`NumberText`]).
 //!
 //! The promise is one-sided and exact: a text that [`NumberSet::to_text`] allows is JSON and its value, read as
-//! a decimal and never as a double, is in the set. A member may lack a spelling. These spellings are never
-//! offered, though their values may be members:
+//! a decimal and never as a double, is in the set. A member may lack a spelling. Where all numbers are allowed, all
+//! of JSON's spellings are, of bounded length; else these spellings are never offered, though their values may be
+//! members:
 //!
 //! - negative zero: `-0`, `-0.0`;
 //! - digits beyond [`NumberSpelling`]: before the point, after it (leading zeros of a fraction may come on top),

@@ -87,6 +87,13 @@ impl NumberSet {
     pub(in super::super) fn to_text(&self, spelling: NumberSpelling) -> Result<NumberText, NumberError> {
         let normal = self.normal()?;
         let room = spelling.room();
+        if let [part] = &normal.parts[..]
+            && part.lattice.is_free()
+            && !part.lattice.integer
+            && part.intervals.is_all()
+        {
+            return Ok(NumberText::Regular(Regular::pattern(anything(room))));
+        }
         let no_spelling = || NumberError::NoSpelling { digits: spelling.integer_digits };
         let (plain, walked) = pieces(&normal, spelling.forms, room);
         if walked.is_empty() {
@@ -124,6 +131,21 @@ impl NumberSet {
             false => Ok(NumberText::Automaton(automaton)),
         }
     }
+}
+
+/// Any number that JSON can write, of bounded length. An exponent of two digits can't lead out of the doubles.
+fn anything(room: Room) -> String {
+    let mut pattern = format!("-?(?:0|[1-9][0-9]{{0,{}}})", room.integer - 1);
+    if room.fraction > 0 {
+        pattern.push_str(&format!("(?:\\.[0-9]{{1,{}}})?", room.fraction));
+    }
+    match room.exponent {
+        0 => {}
+        1 => pattern.push_str("(?:[eE][+-]?[0-9])?"),
+        2 => pattern.push_str("(?:[eE][+-]?[0-9]{1,2})?"),
+        _ => pattern.push_str("(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9]))?"),
+    }
+    pattern
 }
 
 /// The texts of all parts: those told by a language, and those that need more.
