@@ -92,7 +92,7 @@ pub(super) struct MasksArgs {
     /// A sample of N schemas.
     #[arg(long, value_name = "N")]
     pub(super) sample: Option<usize>,
-    /// Chooses the sample. Samples of one seed contain each other.
+    /// Chooses the sample. Samples of one seed begin alike, so that a run that was cut off is one, too.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(super) seed: u64,
     /// Every N-th schema by name, beginning with number K: `0/20`.
@@ -113,9 +113,12 @@ pub(super) struct MasksArgs {
     /// Don't count forced tokens, which takes another walk along the valid instances.
     #[arg(long)]
     pub(super) no_forced: bool,
-    /// Threads. More than one for coverage only: times aren't kept then.
+    /// Threads. With more than one, times aren't kept unless --times says so.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) jobs: NonZeroUsize,
+    /// Keep times even with several threads. CPU time still tells then; wall time doesn't.
+    #[arg(long)]
+    pub(super) times: bool,
     /// CPU time for one schema under one engine, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(super) timeout: u64,
