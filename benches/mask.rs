@@ -16,7 +16,6 @@ use maskwright::{
     constraint::{JsonSchema, SchemaOptions, Whitespace},
     vocab::ParseSpecials,
 };
-use serde_json::json;
 use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 #[path = "../tests/masks/maskbench.rs"]
@@ -69,7 +68,8 @@ impl Times {
         if self.0.is_empty() {
             return;
         }
-        let at = |part: f64| self.0[((self.0.len() as f64 * part) as usize).min(self.0.len() - 1)] as f64 / 1e3;
+        let at =
+            |part: f64| self.0[((self.0.len() as f64 * part) as usize).min(self.0.len() - 1)] as f64 / 1e3;
         let mean = self.0.iter().sum::<u64>() as f64 / self.0.len() as f64 / 1e3;
         println!(
             "| {name} | {} | {mean:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {:.0} | {:.0} |",
@@ -96,7 +96,8 @@ impl Clock {
     /// Nanoseconds that this thread has waited for a core so far.
     fn waited(&self) -> u64 {
         let mut text = [0; 64];
-        let read = self.0.as_ref().and_then(|file| std::os::unix::fs::FileExt::read_at(file, &mut text, 0).ok());
+        let read =
+            self.0.as_ref().and_then(|file| std::os::unix::fs::FileExt::read_at(file, &mut text, 0).ok());
         let text = std::str::from_utf8(&text[..read.unwrap_or(0)]).unwrap_or_default();
         text.split(' ').nth(1).and_then(|waited| waited.parse().ok()).unwrap_or(0)
     }
@@ -121,7 +122,10 @@ fn main() {
     let limits = || Limits { cache_entries: 0, ..Limits::default() };
     let compilers: Vec<_> =
         (0..3).map(|_| clock.time(|| Compiler::new(Arc::clone(&vocab), limits()).unwrap())).collect();
-    println!("vocabulary: {time:.0?}; compiler: {:.1?}", compilers.iter().map(|(_, time)| *time).min().unwrap());
+    println!(
+        "vocabulary: {time:.0?}; compiler: {:.1?}",
+        compilers.iter().map(|(_, time)| *time).min().unwrap()
+    );
     let ours = compilers.into_iter().next().unwrap().0;
     let forgetful_limits = Limits { cache_entries: 0, history_bytes: 0, ..Limits::default() };
     let forgetful = Compiler::new(Arc::clone(ours.vocabulary()), forgetful_limits).unwrap();
@@ -136,20 +140,17 @@ fn main() {
     let mut plain: [Times; 4] = Default::default();
     let mut first: [Times; 4] = Default::default();
     let mut fresh: [Times; 4] = Default::default();
-    let (mut plain_all, mut first_all, mut fresh_all) = (Times::default(), Times::default(), Times::default());
+    let (mut plain_all, mut first_all, mut fresh_all) =
+        (Times::default(), Times::default(), Times::default());
     let (mut warm, mut repeat) = (Times::default(), Times::default());
     let mut memory = (0, 0);
     for (turn, case) in maskbench::cases(every).into_iter().enumerate() {
         let options = SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
-        let mut schema = case.schema.clone();
         let constraint = Constraint::JsonSchema(JsonSchema::from(case.schema).with_options(options));
         let Ok(grammar) = constraint.to_grammar(ours.limits()) else { continue };
-        // The same language for both.
-        if let Some(schema) = schema.as_object_mut() {
-            let gaps = json!({"whitespace_flexible": false, "whitespace_pattern": r"\x20|\n[\x20\t]{0,20}"});
-            schema.insert("x-guidance".into(), gaps);
-        }
-        let top = TopLevelGrammar::from_json_schema(schema);
+        // The same grammar for both.
+        let Some(lark) = grammar.lark() else { continue };
+        let top = TopLevelGrammar::from_lark(lark.to_owned());
         let texts: Vec<Vec<u32>> =
             case.texts.iter().map(|text| vocab.encode(text, ParseSpecials::No).unwrap()).collect();
         let mut compiled = None;
@@ -170,7 +171,8 @@ fn main() {
                         for &id in ids {
                             let (ok, time) = clock.time(|| {
                                 let mask = matcher.compute_mask();
-                                mask.is_ok_and(|mask| mask.is_allowed(id)) && matcher.consume_token(id).is_ok()
+                                mask.is_ok_and(|mask| mask.is_allowed(id))
+                                    && matcher.consume_token(id).is_ok()
                             });
                             plain[number.min(3)].add(time);
                             plain_all.add(time);
@@ -206,7 +208,9 @@ fn main() {
                 }
             }
         }
-        let (Some(compiled), Some(forgetful), Some(_)) = (compiled, compiled_forgetful, template) else { continue };
+        let (Some(compiled), Some(forgetful), Some(_)) = (compiled, compiled_forgetful, template) else {
+            continue;
+        };
         for ids in &texts {
             follow(&clock, &forgetful, ids, |time| warm.add(time));
         }
@@ -242,9 +246,8 @@ fn follow(
 ) {
     let mut matcher = constraint.matcher();
     for &id in ids {
-        let (ok, time) = clock.time(|| {
-            matcher.mask().is_ok_and(|mask| mask.allows(id)) && matcher.commit(&[id]).is_ok()
-        });
+        let (ok, time) =
+            clock.time(|| matcher.mask().is_ok_and(|mask| mask.allows(id)) && matcher.commit(&[id]).is_ok());
         add(time);
         if !ok || matcher.is_complete() {
             break;

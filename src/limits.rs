@@ -18,6 +18,10 @@ pub struct Limits {
     pub schema_bytes: usize,
     /// Nesting of a JSON Schema document, in levels. Default 128, the depth `serde_json` itself reads.
     pub schema_depth: usize,
+    /// Rules of the grammar that a JSON Schema becomes, and states of its values. Default 100,000.
+    pub schema_rules: usize,
+    /// Regular-expression work for one question about a pattern of a JSON Schema. Default 200,000.
+    pub schema_fuel: u64,
     /// Grammar text (Lark, GBNF), in bytes. Default 1 MiB.
     pub grammar_bytes: usize,
     /// Nesting of groups in grammar text, in levels. Default 128.
@@ -34,6 +38,8 @@ pub struct Limits {
     pub choice_bytes: usize,
     /// Prompt text, in bytes. Default 4 MiB.
     pub prompt_bytes: usize,
+    /// Number of tools. Default 128.
+    pub tools: usize,
     /// Number of stop strings. Default 16.
     pub stop_strings: usize,
     /// One stop string, in bytes. Default 1 KiB.
@@ -74,6 +80,8 @@ impl Default for Limits {
         Self {
             schema_bytes: 2 << 20,
             schema_depth: 128,
+            schema_rules: 100_000,
+            schema_fuel: 200_000,
             grammar_bytes: 1 << 20,
             grammar_depth: 128,
             grammar_rules: 10_000,
@@ -82,6 +90,7 @@ impl Default for Limits {
             choices: 10_000,
             choice_bytes: 1 << 20,
             prompt_bytes: 4 << 20,
+            tools: 128,
             stop_strings: 16,
             stop_string_bytes: 1 << 10,
             top_logprobs: 20,

@@ -16,4 +16,6 @@ mod masks;
 mod models;
 mod run;
 mod sampler;
+mod schema;
+mod tools;
 mod vocab;

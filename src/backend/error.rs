@@ -1,8 +1,14 @@
 //! Why a backend refuses a request or fails at it.
 
 use crate::{
-    chat::TemplateError, constraint::ConstraintError, engine::CompileError, fault::Fault,
-    generate::GenerateError, model::ModelError, sample::SampleError, vocab::VocabError,
+    chat::{TemplateError, ToolError},
+    constraint::ConstraintError,
+    engine::CompileError,
+    fault::Fault,
+    generate::GenerateError,
+    model::ModelError,
+    sample::SampleError,
+    vocab::VocabError,
 };
 
 /// A request refused before its first event, or one that failed.
@@ -26,6 +32,9 @@ pub enum BackendError {
     /// The conversation can't be rendered.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// Tools, or what they are joined with, can't be honoured.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// A sampling parameter is out of range.
     #[error(transparent)]
     Sample(#[from] SampleError),
@@ -52,6 +61,7 @@ impl BackendError {
             Self::Constraint(error) => error.fault(),
             Self::Compile(error) => error.fault(),
             Self::Template(error) => error.fault(),
+            Self::Tool(error) => error.fault(),
             Self::Sample(error) => error.fault(),
             Self::Model(error) => error.fault(),
             Self::Vocab(error) => error.fault(),

@@ -3,15 +3,16 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{
+    conversation::{Conversation, Prepared},
     error::BackendError,
     event::{Event, Reply},
     request::{Input, Request},
 };
 use crate::{
-    chat::{ChatTemplate, RenderOptions, plain_prompt},
-    constraint::Constraint,
-    engine::{CompiledConstraint, Compiler},
-    generate::{Generation, GenerationOptions, Interrupt, StopStrings},
+    chat::{ChatFormat, Delta, ReplyParser, ToolError, plain_prompt},
+    constraint::{Constraint, Grammar},
+    engine::{CompiledConstraint, Compiler, CompilerOptions},
+    generate::{FinishReason, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
     model::Model,
     sample::Sampler,
@@ -19,11 +20,11 @@ use crate::{
     vocab::ParseSpecials,
 };
 
-/// A model in this process, its compiler and its chat template.
+/// A model in this process, its compiler, and how it is talked to.
 pub struct Local {
     model: Arc<dyn Model>,
     compiler: Compiler,
-    template: Option<ChatTemplate>,
+    conversation: Option<Conversation>,
 }
 
 impl Local {
@@ -33,19 +34,23 @@ impl Local {
     ///
     /// When masks over its vocabulary aren't possible, or its chat template can't be read.
     pub fn new(model: Arc<dyn Model>, limits: Limits) -> Result<Self, BackendError> {
+        Self::with_options(model, limits, CompilerOptions::default())
+    }
+
+    /// The same, with options for the compiler of grammars.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn with_options(
+        model: Arc<dyn Model>,
+        limits: Limits,
+        options: CompilerOptions,
+    ) -> Result<Self, BackendError> {
         let vocab = model.vocabulary();
-        let text = |id: TokenId| String::from_utf8_lossy(vocab.bytes(id)).into_owned();
-        let bos = vocab.bos_token().map(text);
-        let eos = vocab.stop_tokens().first().copied().map(text);
-        let template = match &model.card().template {
-            Some(source) => {
-                let template = ChatTemplate::new(source, bos.as_deref(), eos.as_deref())?;
-                Some(template.with_specials(&vocab.special_texts()))
-            }
-            None => None,
-        };
-        let compiler = Compiler::new(Arc::clone(vocab), limits)?;
-        Ok(Self { model, compiler, template })
+        let conversation = Conversation::new(model.card(), vocab)?;
+        let compiler = Compiler::with_options(Arc::clone(vocab), limits, options)?;
+        Ok(Self { model, compiler, conversation })
     }
 
     /// The model.
@@ -70,11 +75,11 @@ impl Local {
         let vocab = self.model.vocabulary();
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
         let stop = StopStrings::new(&request.stop, limits)?;
-        let matcher = match &request.constraint {
-            Some(constraint) => Some(self.compile(constraint)?.matcher()),
+        let Planned { prompt, grammar, parser } = self.plan(request)?;
+        let matcher = match grammar {
+            Some(grammar) => Some(self.compiler.compile(&grammar)?.matcher()),
             None => None,
         };
-        let prompt = self.prompt(request)?;
         let card = self.model.card();
         let options = GenerationOptions {
             max_tokens: request.max_tokens.unwrap_or(usize::MAX),
@@ -87,6 +92,8 @@ impl Local {
         Ok(Events {
             interrupt: generation.interrupter(),
             generation: Some(generation),
+            parser,
+            called: false,
             ready: VecDeque::new(),
         })
     }
@@ -110,31 +117,64 @@ impl Local {
         Ok(self.compiler.compile(&grammar)?)
     }
 
+    /// How this model writes calls; `None` where it has no chat template.
+    #[must_use]
+    pub fn format(&self) -> Option<&ChatFormat> {
+        self.conversation.as_ref().map(Conversation::format)
+    }
+
     /// The request's input as tokens.
     ///
     /// # Errors
     ///
     /// When the template refuses the conversation, or the text is too long.
     pub fn prompt(&self, request: &Request) -> Result<Vec<TokenId>, BackendError> {
-        let vocab = self.model.vocabulary();
-        let (text, specials) = match (&request.input, &self.template) {
-            (Input::Prompt(text), _) => (text.clone(), ParseSpecials::Yes),
-            (Input::Chat(messages), None) => (plain_prompt(messages), ParseSpecials::No),
-            (Input::Chat(messages), Some(template)) => {
-                let mut options = RenderOptions::default();
-                if request.constraint.is_some() {
-                    // A whole-reply constraint leaves no place to think in.
-                    options = options.thinking_off();
+        Ok(self.plan(request)?.prompt)
+    }
+
+    /// The form of the reply: what the whole of it must look like, thoughts and calls included; `None` where it's free.
+    ///
+    /// # Errors
+    ///
+    /// When a tool or the constraint can't be honoured.
+    pub fn grammar(&self, request: &Request) -> Result<Option<Arc<CompiledConstraint>>, BackendError> {
+        let grammar = self.plan(request)?.grammar;
+        Ok(grammar.map(|grammar| self.compiler.compile(&grammar)).transpose()?)
+    }
+
+    fn plan(&self, request: &Request) -> Result<Planned, BackendError> {
+        let limits = self.compiler.limits();
+        if let (Input::Chat(_), Some(conversation)) = (&request.input, &self.conversation) {
+            let Prepared { prompt, grammar, parser } = conversation.prepare(request, limits)?;
+            let specials = prompt.guard.map_or(ParseSpecials::Yes, ParseSpecials::Guarded);
+            let prompt = self.encode(&prompt.text, specials)?;
+            return Ok(Planned { prompt, grammar, parser: Some(parser) });
+        }
+        if !request.tools.is_empty() || request.tool_choice.requires_call() {
+            return Err(match &request.input {
+                Input::Chat(_) => ToolError::NoTemplate,
+                Input::Prompt(_) => {
+                    ToolError::Unsupported { reason: "tools need a conversation, not a bare prompt".into() }
                 }
-                let rendered = template.render(messages, &options)?;
-                (rendered.text, rendered.guard.map_or(ParseSpecials::Yes, ParseSpecials::Guarded))
             }
+            .into());
+        }
+        let (text, specials) = match &request.input {
+            Input::Prompt(text) => (text.clone(), ParseSpecials::Yes),
+            Input::Chat(messages) => (plain_prompt(messages), ParseSpecials::No),
         };
+        let grammar =
+            request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
+        Ok(Planned { prompt: self.encode(&text, specials)?, grammar, parser: None })
+    }
+
+    fn encode(&self, text: &str, specials: ParseSpecials) -> Result<Vec<TokenId>, BackendError> {
+        let vocab = self.model.vocabulary();
         let limit = self.compiler.limits().prompt_bytes;
         if text.len() > limit {
             return Err(BackendError::PromptTooLarge { given: text.len(), limit });
         }
-        let mut ids = vocab.encode(&text, specials)?;
+        let mut ids = vocab.encode(text, specials)?;
         if let Some(bos) = vocab.bos_token()
             && vocab.adds_bos()
             && ids.first() != Some(&bos)
@@ -143,6 +183,13 @@ impl Local {
         }
         Ok(ids)
     }
+}
+
+/// A request, ready to run.
+struct Planned {
+    prompt: Vec<TokenId>,
+    grammar: Option<Grammar>,
+    parser: Option<ReplyParser>,
 }
 
 impl std::fmt::Debug for Local {
@@ -156,6 +203,10 @@ impl std::fmt::Debug for Local {
 pub struct Events<'m> {
     generation: Option<Generation<'m>>,
     interrupt: Interrupt,
+    /// Reads a conversation's reply; without one, text is text.
+    parser: Option<ReplyParser>,
+    /// Whether a call came to its end.
+    called: bool,
     ready: VecDeque<Event>,
 }
 
@@ -170,15 +221,31 @@ impl Events<'_> {
         let Some(generation) = &mut self.generation else { return Ok(()) };
         match generation.next_piece() {
             Ok(Some(piece)) => {
-                if !piece.text.is_empty() {
-                    self.ready.push_back(Event::Text(piece.text));
+                match &mut self.parser {
+                    Some(parser) => {
+                        let deltas = parser.push(&piece.text, piece.marker);
+                        self.take(deltas);
+                    }
+                    None => {
+                        if !piece.text.is_empty() {
+                            self.ready.push_back(Event::Text(piece.text));
+                        }
+                        self.ready.extend(piece.marker.map(Event::Marker));
+                    }
                 }
-                self.ready.extend(piece.marker.map(Event::Marker));
                 self.ready.extend(piece.tokens.into_iter().map(Event::Token));
             }
             Ok(None) => {
                 if let Some(generation) = self.generation.take() {
-                    self.ready.push_back(Event::Finished(generation.finish()?));
+                    let mut finish = generation.finish()?;
+                    if let Some(parser) = &mut self.parser {
+                        let deltas = parser.finish(finish.reason == FinishReason::Length);
+                        self.take(deltas);
+                    }
+                    if self.called && finish.reason == FinishReason::Stop {
+                        finish.reason = FinishReason::ToolCalls;
+                    }
+                    self.ready.push_back(Event::Finished(finish));
                 }
             }
             Err(error) => {
@@ -187,6 +254,13 @@ impl Events<'_> {
             }
         }
         Ok(())
+    }
+
+    fn take(&mut self, deltas: Vec<Delta>) {
+        for delta in deltas {
+            self.called |= matches!(delta, Delta::ToolCallFinished { complete: true, .. });
+            self.ready.push_back(delta.into());
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A backend honours the request's constraint or refuses the request before the first event. The reply that isn't
 //! streamed is a fold of the events, so that there is one path only.
 
+mod conversation;
 mod error;
 mod event;
 mod local;

@@ -1,13 +1,20 @@
 //! What is asked of a backend, in no protocol's words.
 
-use crate::{chat::Message, constraint::Constraint, sample::SamplingConfig};
+use serde_json::{Map, Value};
+
+use crate::{
+    chat::{Message, Tool, ToolChoice},
+    constraint::Constraint,
+    sample::SamplingConfig,
+};
 
 /// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// What to reply to.
     pub input: Input,
-    /// What the reply must look like.
+    /// What the reply must look like; in a conversation, the answer: what the model thinks and calls it makes aren't
+    /// part of it.
     pub constraint: Option<Constraint>,
     /// How tokens are chosen.
     pub sampling: SamplingConfig,
@@ -17,6 +24,20 @@ pub struct Request {
     pub max_tokens: Option<usize>,
     /// Whether tokens that the grammar forces skip the model. On by default; off to measure.
     pub jump: bool,
+    /// What the model may call. Only in a conversation.
+    pub tools: Vec<Tool>,
+    /// Whether and which of them it calls. With a constraint and `Auto` the reply is calls or an answer; where a call is
+    /// required, the constraint doesn't apply.
+    pub tool_choice: ToolChoice,
+    /// Whether a reply may hold several calls. On by default.
+    pub parallel_tool_calls: bool,
+    /// Whether the model thinks before it answers, where it can be told. `None` is as its template has it, but off
+    /// under a constraint; models whose format keeps a place for thoughts (Harmony) think anyway.
+    pub think: Option<bool>,
+    /// Longest reasoning, in tokens; then it is closed.
+    pub think_budget: Option<usize>,
+    /// Further variables of the chat template, such as `reasoning_effort`.
+    pub template_arguments: Map<String, Value>,
 }
 
 /// What to reply to.
@@ -40,6 +61,12 @@ impl Request {
             stop: Vec::new(),
             max_tokens: None,
             jump: true,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::default(),
+            parallel_tool_calls: true,
+            think: None,
+            think_budget: None,
+            template_arguments: Map::new(),
         }
     }
 }

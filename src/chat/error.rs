@@ -75,3 +75,83 @@ impl TemplateError {
         }
     }
 }
+
+/// Tools that can't be offered, or a reply's form that can't be enforced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The list of tools isn't one.
+    #[error("tools: at {}: {reason}", if pointer.is_empty() { "the root" } else { pointer })]
+    Malformed {
+        /// JSON Pointer into the list.
+        pointer: String,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Something is larger than [`Limits`](crate::Limits) allow.
+    #[error("{what}: {given} exceeds the limit of {limit}")]
+    TooLarge {
+        /// What was measured.
+        what: &'static str,
+        /// How much was given.
+        given: usize,
+        /// How much is allowed.
+        limit: usize,
+    },
+    /// A tool's name isn't one.
+    #[error("tool {name:?}: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Two tools have one name.
+    #[error("tool {name:?}: names must be unique")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A call is required, and there is nothing to call.
+    #[error("the tool choice requires a call, but there are no tools")]
+    NoTools,
+    /// The choice names a tool that isn't there.
+    #[error("the tool choice names {name:?}, which isn't among the tools")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The schema of a tool's arguments can't be enforced in this model's format.
+    #[error("tool {tool:?}: at {}: {reason}", if pointer.is_empty() { "the root" } else { pointer })]
+    Arguments {
+        /// The tool.
+        tool: String,
+        /// JSON Pointer into its `parameters`.
+        pointer: String,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The model has no chat template, so that nobody knows how it would be shown tools.
+    #[error("this model has no chat template, so that it can't be given tools")]
+    NoTemplate,
+    /// The request joins what this model's format can't join.
+    #[error("{reason}")]
+    Unsupported {
+        /// What, and why not.
+        reason: String,
+    },
+    /// A grammar can't be built.
+    #[error(transparent)]
+    Constraint(#[from] crate::constraint::ConstraintError),
+}
+
+impl ToolError {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::TooLarge { .. } => Fault::Limit,
+            Self::NoTemplate | Self::Unsupported { .. } => Fault::Unsupported,
+            Self::Constraint(error) => error.fault(),
+            _ => Fault::Client,
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::call::ToolCall;
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,13 +48,29 @@ pub struct Message {
     /// `reasoning_content` (and `thinking`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// The calls an assistant made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The id of the call that this is the result of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The tool that this is the result of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl Message {
     /// A message of text alone.
     #[must_use]
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), reasoning: None }
+        Self {
+            role,
+            content: content.into(),
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            name: None,
+        }
     }
     /// Instructions.
     #[must_use]
@@ -68,6 +86,15 @@ impl Message {
     #[must_use]
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(Role::Assistant, content)
+    }
+    /// The result of a call.
+    #[must_use]
+    pub fn tool(call: &ToolCall, content: impl Into<String>) -> Self {
+        Self {
+            tool_call_id: Some(call.id.clone()),
+            name: Some(call.name.clone()),
+            ..Self::new(Role::Tool, content)
+        }
     }
 }
 

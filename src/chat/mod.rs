@@ -1,6 +1,6 @@
 //! Conversations: messages, and the text that a model's chat template makes of them.
 //!
-//! Floor 4: it knows text and the names of special tokens, never token ids and never a grammar engine.
+//! Floor 4: it knows text, grammars before they are compiled, and which tokens are markers; never a mask.
 //!
 //! ```
 //! use maskwright::chat::{ChatTemplate, Message, RenderOptions};
@@ -15,16 +15,24 @@
 //! # Ok::<(), maskwright::chat::TemplateError>(())
 //! ```
 
+mod call;
 mod date;
 mod error;
+mod format;
 mod guard;
 mod message;
 mod python;
+mod reply;
 mod tags;
 mod template;
 mod text;
+mod tool;
 
-pub use error::TemplateError;
+pub use call::ToolCall;
+pub use error::{TemplateError, ToolError};
+pub use format::{ChatFormat, ReplyOptions};
 pub use message::{Message, Role};
+pub use reply::{Delta, ParsedReply, ReplyParser};
 pub use template::{ChatTemplate, RenderOptions, Rendered};
 pub use text::plain_prompt;
+pub use tool::{Tool, ToolChoice};

@@ -17,6 +17,7 @@ use minijinja::{
 use serde_json::Map;
 
 use super::{
+    call::ToolCall,
     date,
     error::TemplateError,
     guard::{Guard, Specials, texts_of},
@@ -140,7 +141,11 @@ impl ChatTemplate {
             return Err(TemplateError::ReservedArgument { name: name.clone() });
         }
         let own = [Some(self.source.as_str()), self.bos.as_deref(), self.eos.as_deref()];
-        let said = messages.iter().flat_map(|m| [Some(m.content.as_str()), m.reasoning.as_deref()]);
+        let said = messages.iter().flat_map(|m| {
+            let calls = m.tool_calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
+            let rest = [&m.reasoning, &m.tool_call_id, &m.name].into_iter().flatten();
+            std::iter::once(&m.content).chain(rest).chain(calls).map(|text| Some(text.as_str()))
+        });
         let given = options.kwargs.values().flat_map(texts_of);
         let mut guard = Guard::new(&self.specials, own.into_iter().chain(said).flatten().chain(given))?;
 
@@ -214,7 +219,27 @@ fn message(message: &Message, guard: &mut Guard<'_>) -> Result<serde_json::Value
         map.insert("reasoning_content".into(), reasoning.clone().into());
         map.insert("thinking".into(), reasoning.into());
     }
+    if !message.tool_calls.is_empty() {
+        let calls =
+            message.tool_calls.iter().map(|call| tool_call(call, guard)).collect::<Result<Vec<_>, _>>()?;
+        map.insert("tool_calls".into(), calls.into());
+    }
+    for (key, text) in [("tool_call_id", &message.tool_call_id), ("name", &message.name)] {
+        if let Some(text) = text {
+            map.insert(key.into(), guard.text(text)?.into());
+        }
+    }
     Ok(map.into())
+}
+
+/// A call in the shape templates know. They want arguments as a value, and write them as JSON themselves.
+fn tool_call(call: &ToolCall, guard: &mut Guard<'_>) -> Result<serde_json::Value, TemplateError> {
+    let arguments = match serde_json::from_str(&call.arguments) {
+        Ok(arguments @ serde_json::Value::Object(_)) => guard.value(&arguments)?,
+        _ => guard.text(&call.arguments)?.into(),
+    };
+    let (id, name) = (guard.text(&call.id)?, guard.text(&call.name)?);
+    Ok(serde_json::json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
 }
 
 /// The name the one template of an environment goes by.

@@ -10,7 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use super::failure::Failure;
 use crate::{
     Limits,
-    constraint::{Constraint, JsonSchema, SchemaOptions, Whitespace},
+    backend::Request,
+    chat::{Tool, ToolChoice},
+    constraint::{Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace},
     sample::SamplingConfig,
 };
 
@@ -30,6 +32,11 @@ pub(super) enum Command {
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
     Explain(ExplainArgs),
+    /// Check a JSON Schema: what is refused, and what of it constrains nothing.
+    Check(CheckArgs),
+    /// Measure coverage and speed.
+    #[cfg(feature = "bench")]
+    Bench(Box<super::bench::BenchArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -54,6 +61,8 @@ pub(super) struct RunArgs {
     /// Give the prompt to the model as it is, without its chat template.
     #[arg(long)]
     pub(super) raw: bool,
+    #[command(flatten)]
+    pub(super) chat: ChatArgs,
     /// Print one JSON object instead of the text.
     #[arg(long)]
     pub(super) json: bool,
@@ -69,6 +78,69 @@ pub(super) struct RunArgs {
     /// Where to run: auto, cpu, cuda, cuda:N or metal.
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(super) device: Device,
+}
+
+/// Tools and thoughts.
+#[derive(Debug, Args)]
+pub(super) struct ChatArgs {
+    /// What the model may call: a JSON file with a list of tools, in the shape of OpenAI's API. Calls are printed as
+    /// JSON, one a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "raw")]
+    tools: Option<PathBuf>,
+    /// Whether it calls them: auto, none, required, or the name of the tool.
+    #[arg(long, value_name = "CHOICE", default_value = "auto")]
+    tool_choice: String,
+    /// At most one call.
+    #[arg(long)]
+    one_call: bool,
+    /// Print what the model thinks, too, on stderr.
+    #[arg(long)]
+    pub(super) show_reasoning: bool,
+    /// Whether the model thinks first: on or off. By default as its template has it, and off under a constraint.
+    #[arg(long, value_name = "on|off", conflicts_with = "raw", value_parser = on_or_off)]
+    think: Option<bool>,
+    /// Longest reasoning, in tokens; then the model must come to its answer.
+    #[arg(long, value_name = "N", conflicts_with = "raw")]
+    think_budget: Option<usize>,
+    /// A variable of the chat template, such as `reasoning_effort=high`; the value is JSON or else a text.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "raw")]
+    template_arg: Vec<String>,
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
+impl ChatArgs {
+    /// Puts them into a request.
+    pub(super) fn apply(&self, request: &mut Request, limits: &Limits) -> Result<(), Failure> {
+        if let Some(path) = &self.tools {
+            let text = read_text("--tools", path, limits.schema_bytes)?;
+            request.tools = Tool::parse_list(&text, limits).map_err(Failure::usage)?;
+        }
+        request.tool_choice = match self.tool_choice.as_str() {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Required,
+            name => ToolChoice::Named(name.to_owned()),
+        };
+        request.tool_choice.select(&request.tools).map_err(Failure::usage)?;
+        request.parallel_tool_calls = !self.one_call;
+        request.think = self.think;
+        request.think_budget = self.think_budget;
+        for argument in &self.template_arg {
+            let Some((name, value)) = argument.split_once('=') else {
+                return Err(Failure::usage(format!("--template-arg: {argument:?} isn't NAME=VALUE")));
+            };
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            request.template_arguments.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
 }
 
 /// Where to run.
@@ -120,9 +192,8 @@ pub(super) struct ConstraintArgs {
     /// Lark grammar, a file.
     #[arg(long, value_name = "FILE", group = "constraint")]
     lark: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Refuse keywords that JSON Schema doesn't know, instead of warning of them.
     #[arg(long)]
     strict: bool,
@@ -147,6 +218,32 @@ pub(super) struct SamplingArgs {
     seed: Option<u64>,
 }
 
+/// How JSON is spelled.
+#[derive(Debug, Args)]
+pub(super) struct SpellingArgs {
+    /// White space between the tokens of JSON: compact, spaced or flexible.
+    #[arg(long, value_name = "KIND", default_value = "compact")]
+    whitespace: Whitespace,
+    /// Order of an object's properties: schema, or any.
+    #[arg(long, value_name = "ORDER", default_value = "schema")]
+    property_order: PropertyOrder,
+    /// Ways to write a number: plain (integers as digits only), or any.
+    #[arg(long, value_name = "FORMS", default_value = "plain")]
+    numbers: NumberForms,
+}
+
+impl SpellingArgs {
+    /// The options of a schema.
+    pub(super) fn options(&self, strict: bool) -> SchemaOptions {
+        SchemaOptions {
+            whitespace: self.whitespace,
+            order: self.property_order,
+            numbers: self.numbers,
+            strict,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
     /// Case files (.json, .jsonl) or folders of them.
@@ -155,9 +252,8 @@ pub(super) struct TestArgs {
     /// Tokenizer to test with, a tokenizer.json or a .gguf; default: every byte is a token.
     #[arg(long, value_name = "FILE")]
     pub(super) tokenizer: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Print passing cases, too.
     #[arg(short, long)]
     pub(super) verbose: bool,
@@ -173,6 +269,32 @@ pub(super) struct ExplainArgs {
     pub(super) lark: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// The schema, a file.
+    #[arg(long, value_name = "FILE", required = true)]
+    json_schema: PathBuf,
+    /// Print one JSON object: `ok`, `error` and `warnings`, each of these with `pointer` and `reason`.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the grammar that the schema becomes, in llguidance's Lark.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) lark: bool,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
+    /// Refuse keywords and formats that JSON Schema doesn't know.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl CheckArgs {
+    /// The schema's text and how JSON under it is spelled.
+    pub(super) fn schema(&self, limits: &Limits) -> Result<(String, SchemaOptions), Failure> {
+        let text = read_text("--json-schema", &self.json_schema, limits.schema_bytes)?;
+        Ok((text, self.spelling.options(self.strict)))
+    }
+}
+
 impl ExplainArgs {
     /// The grammar's text.
     pub(super) fn text(&self, limits: &Limits) -> Result<String, Failure> {
@@ -183,7 +305,7 @@ impl ExplainArgs {
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
-        let options = SchemaOptions { whitespace: self.whitespace, strict: self.strict };
+        let options = self.spelling.options(self.strict);
         Ok(if let Some(schema) = &self.json_schema {
             let text = if schema.trim_start().starts_with('{') {
                 schema.clone()

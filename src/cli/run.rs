@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Limits,
     backend::{BackendError, Event, Input, Local, Reply, Request},
-    chat::{Message, Role},
+    chat::{Delta, Message, ParsedReply, Role, ToolCall},
     generate::{Finish, FinishReason},
     model::{
         Model, ModelError,
@@ -36,9 +36,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     crate::sample::Sampler::new(request.sampling.clone(), &limits).map_err(BackendError::from)?;
 
     let model = load(&name, args).map_err(Failure::model)?;
-    let local = Local::new(model, limits)?;
-    if let Some(constraint) = &request.constraint {
-        for warning in local.compile(constraint)?.warnings() {
+    let options = crate::Config::from_env().compiler_options();
+    let local = Local::with_options(model, limits, options)?;
+    if let Some(compiled) = local.grammar(&request)? {
+        for warning in compiled.warnings() {
             writeln!(std::io::stderr(), "warning: {warning}")?;
         }
     }
@@ -47,7 +48,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     // A second handler can't be set in one process; there is one command per process.
     let _ = ctrlc::set_handler(move || interrupter.interrupt());
 
-    let finish = if args.json { print_json(events)? } else { print_text(events)? };
+    let finish = if args.json { print_json(events)? } else { print_text(events, args.chat.show_reasoning)? };
     if finish.reason == FinishReason::Length && finish.satisfied == Some(false) {
         let limit = args.max_tokens;
         let code = ExitCode::from(Failure::TRUNCATED);
@@ -67,14 +68,16 @@ fn request(args: &RunArgs, prompt: String, limits: &Limits) -> Result<Request, F
         let system = args.system.iter().map(|text| Message::new(Role::System, text.as_str()));
         Input::Chat(system.chain([Message::new(Role::User, prompt)]).collect())
     };
-    Ok(Request {
+    let mut request = Request {
         constraint: args.constraint.constraint(limits)?,
         sampling: args.sampling.config(),
         stop: args.stop.clone(),
         max_tokens: Some(args.max_tokens),
         jump: !args.no_jump,
         ..Request::new(input)
-    })
+    };
+    args.chat.apply(&mut request, limits)?;
+    Ok(request)
 }
 
 /// Two words are a model and a prompt. One is a prompt, unless it names a model and a prompt is piped in.
@@ -99,8 +102,18 @@ fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, Stri
     }
 }
 
-#[cfg(feature = "candle")]
 fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+    load_on(name, args.offline, args.threads, args.device)
+}
+
+/// Fetches a model where it must be, and loads it. No threads are as many as pay.
+#[cfg(feature = "candle")]
+pub(super) fn load_on(
+    name: &ModelName,
+    offline: bool,
+    threads: usize,
+    device: super::args::Device,
+) -> Result<Arc<dyn Model>, ModelError> {
     use super::args::Device;
     use crate::config::Config;
     use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
@@ -108,33 +121,72 @@ fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> 
     use std::num::NonZeroUsize;
 
     let config = Config::from_env();
-    let options = FetchOptions { offline: args.offline || config.offline, ..config.fetch_options(true) };
+    let options = FetchOptions { offline: offline || config.offline, ..config.fetch_options(true) };
     let path = fetch(name, &options)?;
-    let device = match args.device {
+    let device = match device {
         Device::Auto => DeviceChoice::Auto,
         Device::Cpu => DeviceChoice::Cpu,
         Device::Cuda(number) => DeviceChoice::Cuda(number),
         Device::Metal => DeviceChoice::Metal,
     };
-    let options = LoadOptions { device, threads: NonZeroUsize::new(args.threads), ..LoadOptions::default() };
+    let options = LoadOptions { device, threads: NonZeroUsize::new(threads), ..LoadOptions::default() };
     Ok(Arc::new(CandleModel::load(&path, &options)?))
 }
 
 #[cfg(not(feature = "candle"))]
-fn load(_name: &ModelName, _args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+pub(super) fn load_on(
+    _name: &ModelName,
+    _offline: bool,
+    _threads: usize,
+    _device: super::args::Device,
+) -> Result<Arc<dyn Model>, ModelError> {
     Err(ModelError::Unsupported("running a .gguf needs the feature `candle`".into()))
 }
 
-fn print_text(events: impl Iterator<Item = Result<Event, BackendError>>) -> Result<Finish, Failure> {
+fn print_text(
+    events: impl Iterator<Item = Result<Event, BackendError>>,
+    reasoning: bool,
+) -> Result<Finish, Failure> {
     let mut out = std::io::stdout().lock();
+    let mut calls = ParsedReply::default();
+    // Whether the last line is still open.
+    let (mut open, mut written, mut thinking) = (true, false, false);
     for event in events {
-        match event? {
+        let event = event?;
+        if thinking && !matches!(event, Event::Reasoning(_) | Event::Token(_)) {
+            writeln!(std::io::stderr())?;
+            thinking = false;
+        }
+        match event {
             Event::Text(text) => {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
+                (open, written) = (true, true);
+            }
+            Event::Reasoning(text) if reasoning => {
+                write!(std::io::stderr(), "{text}")?;
+                thinking = true;
+            }
+            Event::ToolCallStarted { index, id, name } => {
+                // The text before a call gets a line of its own.
+                if std::mem::take(&mut open) && written {
+                    writeln!(out)?;
+                }
+                calls.add(Delta::ToolCallStarted { index, id, name });
+            }
+            Event::ToolCallArguments { index, json } => calls.add(Delta::ToolCallArguments { index, json }),
+            Event::ToolCallFinished { index, complete } => {
+                calls.add(Delta::ToolCallFinished { index, complete });
+                if let Some(call) = calls.calls.get(index) {
+                    writeln!(out, "{}", shown_call(call))?;
+                    out.flush()?;
+                }
+                open = false;
             }
             Event::Finished(finish) => {
-                writeln!(out)?;
+                if open {
+                    writeln!(out)?;
+                }
                 return Ok(finish);
             }
             _ => {}
@@ -143,12 +195,25 @@ fn print_text(events: impl Iterator<Item = Result<Event, BackendError>>) -> Resu
     Err(BackendError::BrokenOff.into())
 }
 
+/// A call as one JSON object; arguments that broke off stay text.
+fn shown_call(call: &ToolCall) -> serde_json::Value {
+    let arguments = serde_json::from_str(&call.arguments).ok().filter(|_| call.complete);
+    let arguments = arguments.unwrap_or_else(|| serde_json::Value::from(call.arguments.as_str()));
+    let mut shown = json!({"id": call.id, "name": call.name, "arguments": arguments});
+    if !call.complete {
+        shown["complete"] = false.into();
+    }
+    shown
+}
+
 fn print_json(events: impl Iterator<Item = Result<Event, BackendError>>) -> Result<Finish, Failure> {
-    let Reply { text, finish, .. } = Reply::collect(events, BackendError::BrokenOff)?;
+    let Reply { text, reasoning, tool_calls, finish, .. } = Reply::collect(events, BackendError::BrokenOff)?;
     let Finish { usage, timings, .. } = &finish;
     let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     let object = json!({
         "text": text,
+        "reasoning": reasoning,
+        "tool_calls": tool_calls.iter().map(shown_call).collect::<Vec<_>>(),
         "finish_reason": finish.reason.as_str(),
         "stop_string": finish.stop_string,
         "constraint_satisfied": finish.satisfied,

@@ -43,6 +43,14 @@ pub enum ConstraintError {
     /// A list of choices without a choice.
     #[error("choice: no choices were given")]
     NoChoices,
+    /// A grammar inside another is wrong.
+    #[error("{part}: {error}")]
+    Within {
+        /// Which one, in words.
+        part: String,
+        /// What is wrong with it.
+        error: Box<ConstraintError>,
+    },
     /// Something is larger than [`Limits`](crate::Limits) allow.
     #[error("{what}: {given} exceeds the limit of {limit}")]
     TooLarge {
@@ -64,8 +72,15 @@ impl ConstraintError {
                 Fault::Client
             }
             Self::Gbnf(error) => error.fault(),
+            Self::Within { error, .. } => error.fault(),
             Self::TooLarge { .. } => Fault::Limit,
         }
+    }
+
+    /// The same error, inside the part of that name.
+    #[must_use]
+    pub fn within(self, part: impl Into<String>) -> Self {
+        Self::Within { part: part.into(), error: Box::new(self) }
     }
 
     pub(super) fn check(what: &'static str, given: usize, limit: usize) -> Result<(), Self> {

@@ -6,7 +6,11 @@ use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ConstraintError, Warning, gbnf, json_schema, lark, regex};
+use super::{
+    ConstraintError, Warning,
+    compose::{self, Part},
+    gbnf, lark, one_line, regex,
+};
 use crate::vocab::Vocabulary;
 
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
@@ -25,11 +29,13 @@ pub struct GrammarKey([u8; 32]);
 /// What the grammar was made from, to name the place of an error.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
-    Schema(Arc<Value>),
+    Schema,
     Regex(String),
     Choice,
     Gbnf(Arc<gbnf::Lowered>),
     Lark,
+    /// The skeleton, and what its references stand for.
+    Composed(Arc<str>, Arc<Vec<Part>>),
 }
 
 impl Grammar {
@@ -58,37 +64,54 @@ impl Grammar {
         &self.warnings
     }
 
+    /// The grammar's text in llguidance's Lark, if it has one: for people who look into what a constraint becomes.
+    #[must_use]
+    pub fn lark(&self) -> Option<&str> {
+        self.top.grammars.first()?.lark_grammar.as_deref()
+    }
+
     /// Identifies the grammar in a cache.
     #[must_use]
     pub fn key(&self) -> GrammarKey {
         self.key
     }
 
+    pub(super) fn top(&self) -> &TopLevelGrammar {
+        &self.top
+    }
+
+    /// The grammars inside it, where it was composed.
+    pub(crate) fn parts(&self) -> &[Part] {
+        match &self.origin {
+            Origin::Composed(_, parts) => parts,
+            _ => &[],
+        }
+    }
+
     /// The whole grammar for one vocabulary: a GBNF grammar may name tokens.
     pub(crate) fn complete(&self, vocab: &Vocabulary) -> Result<TopLevelGrammar, ConstraintError> {
         let completed = match &self.origin {
             Origin::Gbnf(lowered) => gbnf::complete(lowered, vocab)?,
+            Origin::Composed(skeleton, parts) => {
+                let tops = parts.iter().map(|part| part.grammar.complete(vocab)).collect::<Result<_, _>>()?;
+                Some(compose::assemble(skeleton, parts, tops))
+            }
             _ => None,
         };
         Ok(completed.unwrap_or_else(|| self.top.clone()))
     }
 
     /// The error to report when the engine refused this grammar with `message`.
-    ///
-    /// `compiles` tries another grammar; it finds out which part of a schema is at fault.
-    pub(crate) fn refusal(
-        &self,
-        message: &str,
-        compiles: &mut dyn FnMut(TopLevelGrammar) -> Result<(), String>,
-    ) -> ConstraintError {
+    pub(crate) fn refusal(&self, message: &str) -> ConstraintError {
         match &self.origin {
-            Origin::Schema(schema) => json_schema::locate(schema, message, compiles),
+            Origin::Schema => ConstraintError::Schema { pointer: String::new(), reason: one_line(message) },
             Origin::Regex(pattern) => regex::refusal(pattern, message),
             Origin::Choice => {
-                ConstraintError::Grammar { kind: "choice", position: None, reason: super::one_line(message) }
+                ConstraintError::Grammar { kind: "choice", position: None, reason: one_line(message) }
             }
             Origin::Gbnf(_) => gbnf::refusal(message),
-            Origin::Lark => lark::refusal(message),
+            // Parts have been compiled by themselves before.
+            Origin::Lark | Origin::Composed(..) => lark::refusal(message),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use llguidance::{
-    ParserFactory,
+    ParserFactory, TokenParser,
     api::TopLevelGrammar,
     earley::{BiasComputer, SlicedBiasComputer},
 };
@@ -155,13 +155,15 @@ impl Compiler {
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
         let top = grammar.complete(&engine.vocab)?;
-        let parser = engine.factory.create_parser(top.clone()).map_err(|error| {
-            let mut compiles = |part: TopLevelGrammar| match engine.factory.create_parser(part) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            };
-            grammar.refusal(&error.to_string(), &mut compiles)
-        })?;
+        // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
+        // reached.
+        for part in grammar.parts() {
+            self.compile(&part.grammar).map_err(|error| match error {
+                CompileError::Constraint(error) => error.within(part.label.as_str()).into(),
+                error => error,
+            })?;
+        }
+        let parser = create_parser(&engine.factory, &top).map_err(|error| grammar.refusal(&error))?;
         let mut parser = Guarded::new(parser);
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
@@ -212,8 +214,8 @@ impl Compiler {
     fn source(&self, top: TopLevelGrammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
         let engine = Arc::clone(&self.engine);
         Arc::new(move || {
-            let parser = engine.factory.create_parser(top.clone());
-            let parser = parser.map_err(|error| MatchError::Internal(one_line(&error.to_string())))?;
+            let parser = create_parser(&engine.factory, &top);
+            let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
             let mut parser = Guarded::new(parser);
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
@@ -223,8 +225,29 @@ impl Compiler {
     }
 }
 
+/// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
+/// large stack.
+fn create_parser(factory: &ParserFactory, top: &TopLevelGrammar) -> Result<TokenParser, String> {
+    const SMALL: usize = 16 << 10;
+    const STACK: usize = 1 << 30;
+    let bytes: usize =
+        top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum();
+    if bytes <= SMALL {
+        return factory.create_parser(top.clone()).map_err(|error| error.to_string());
+    }
+    std::thread::scope(|scope| {
+        let create = || factory.create_parser(top.clone());
+        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, create);
+        let worker = worker.map_err(|error| error.to_string())?;
+        match worker.join() {
+            Ok(parser) => parser.map_err(|error| error.to_string()),
+            Err(_) => Err("the engine failed on this grammar".to_owned()),
+        }
+    })
+}
+
 fn refused(grammar: &Grammar, message: &str) -> ConstraintError {
-    grammar.refusal(message, &mut |_| Ok(()))
+    grammar.refusal(message)
 }
 
 impl std::fmt::Debug for Compiler {

@@ -121,7 +121,9 @@ impl Sequence {
     pub(super) fn go_back(&mut self, keep: usize) -> Result<(), MatchError> {
         let Some(more) = self.consumed.checked_sub(keep).filter(|&more| more > 0) else { return Ok(()) };
         let went = match &mut self.parser {
-            Some((parser, seat)) if parser.can_roll_back() && !seat.is_spoiled() => parser.rollback(more).is_ok(),
+            Some((parser, seat)) if parser.can_roll_back() && !seat.is_spoiled() => {
+                parser.rollback(more).is_ok()
+            }
             // Grammars with `stop=` or `max_tokens=` can't go back: begin anew when it's needed.
             _ => false,
         };

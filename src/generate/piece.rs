@@ -51,6 +51,8 @@ pub enum FinishReason {
     Stop,
     /// The token limit or the model's context was reached first.
     Length,
+    /// The text came to its end, and there are calls of tools in it. A generation doesn't know; a backend says so.
+    ToolCalls,
 }
 
 impl FinishReason {
@@ -60,6 +62,7 @@ impl FinishReason {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
         }
     }
 }

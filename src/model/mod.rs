@@ -31,6 +31,8 @@ pub struct ModelCard {
     pub device: String,
     /// The chat template of its file (Jinja), where it has one.
     pub template: Option<String>,
+    /// Its second chat template, for conversations with tools, where it has one.
+    pub tool_template: Option<String>,
 }
 
 /// Shared weights.

@@ -120,6 +120,7 @@ impl Scripted {
             width: vocabulary.size(),
             device: "none".into(),
             template: None,
+            tool_template: None,
         };
         Self {
             card,

@@ -189,6 +189,15 @@ fn tokens<'m>(keys: &Keys<'m>) -> Result<Vec<Token<'m>>, VocabError> {
             tokens[id as usize].kind = Role::Special;
         }
     }
+    // Markers of the chat format (`<tool_call>`, `<think>`) often lack the flag; the template writes them. Tags of
+    // other kinds, such as Gemma's HTML, it doesn't.
+    if let Some(template) = keys.text(TEMPLATE)? {
+        for token in tokens.iter_mut().filter(|token| token.kind == Role::UserDefined) {
+            if specials::is_marker(token.text) && template.contains(token.text) {
+                token.kind = Role::Special;
+            }
+        }
+    }
     Ok(tokens)
 }
 

@@ -126,6 +126,13 @@ pub(super) fn ends_turns(text: &str, template: &str) -> bool {
     })
 }
 
+/// Whether a text looks like a marker: in angle or square brackets, without spaces.
+pub(super) fn is_marker(text: &str) -> bool {
+    let bracketed =
+        (text.starts_with('<') && text.ends_with('>')) || (text.starts_with('[') && text.ends_with(']'));
+    bracketed && text.len() > 2 && !text.contains(char::is_whitespace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -125,13 +125,43 @@ fn tricky() -> Vec<(&'static str, Constraint)> {
         ("suffix", lark("start: text JSON*\ntext[suffix=\"<tool>\"]: /(?s:.*)/\nJSON: /\\{[a-z\"]*\\}/")),
         ("lazy", lark("start: head body\nhead[lazy]: /[^\\n]*\\n/\nbody: /[a-z]+/ (\",\" /[a-z]+/)*")),
         ("max tokens", lark("start: \"<\" text \">\" more\ntext[max_tokens=3]: /[a-z ]*/\nmore: /[a-z]+/")),
-        ("lists", lark("start: \"[\" item (\", \" item)* \"]\"\nitem: NAME | NUMBER | \"(\" start \")\"\nNAME: /[a-z_]+/\nNUMBER: /-?[0-9]+(\\.[0-9]+)?/")),
-        ("skips", lark("start: stmt*\nstmt: NAME \"=\" expr \";\"\nexpr: NAME | NUM | expr \"+\" expr\nNAME: /[a-z]+/\nNUM: /[0-9]+/\n%ignore /[ \\n]+/")),
-        ("keywords", lark("start: (kw | id) (\" \" (kw | id))*\nkw: \"if\" | \"then\" | \"else\" \" \" \"end\"\nid: /[a-z]+/")),
-        ("sub-grammars", lark("start: \"{\" json \"}\" | rx\njson: %json {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"number\"}, \"b\": {\"type\": \"string\", \"maxLength\": 5}}}\nrx: %regex { \"substring_words\": \"the quick brown fox\" }")),
+        (
+            "lists",
+            lark(
+                "start: \"[\" item (\", \" item)* \"]\"\nitem: NAME | NUMBER | \"(\" start \")\"\nNAME: /[a-z_]+/\nNUMBER: /-?[0-9]+(\\.[0-9]+)?/",
+            ),
+        ),
+        (
+            "skips",
+            lark(
+                "start: stmt*\nstmt: NAME \"=\" expr \";\"\nexpr: NAME | NUM | expr \"+\" expr\nNAME: /[a-z]+/\nNUM: /[0-9]+/\n%ignore /[ \\n]+/",
+            ),
+        ),
+        (
+            "keywords",
+            lark(
+                "start: (kw | id) (\" \" (kw | id))*\nkw: \"if\" | \"then\" | \"else\" \" \" \"end\"\nid: /[a-z]+/",
+            ),
+        ),
+        (
+            "sub-grammars",
+            lark(
+                "start: \"{\" json \"}\" | rx\njson: %json {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"number\"}, \"b\": {\"type\": \"string\", \"maxLength\": 5}}}\nrx: %regex { \"substring_words\": \"the quick brown fox\" }",
+            ),
+        ),
         ("any tokens", lark("start: \"a\" <[10-40]> tail\ntail: /[a-z]+/ | <[*]>{1,2} \"z\"")),
-        ("permutation", lark("start    :  perm::0x0\nperm::_  :  \"\"                        %if is_ones([0:3])\n         |  \"a\" perm::set_bit(0)       %if bit_clear(0)\n         |  \"bc\" perm::set_bit(1)      %if bit_clear(1)\n         |  /[0-9]+,/ perm::set_bit(2) %if bit_clear(2)")),
-        ("counter", lark("start    :  list::0x0\nlist::_  :  \"x\" list::incr(_)   %if lt(_, 6)\n         |  /y+/ list::incr(_)  %if lt(_, 4)\n         |  \"!\"                  %if ge(_, 2)")),
+        (
+            "permutation",
+            lark(
+                "start    :  perm::0x0\nperm::_  :  \"\"                        %if is_ones([0:3])\n         |  \"a\" perm::set_bit(0)       %if bit_clear(0)\n         |  \"bc\" perm::set_bit(1)      %if bit_clear(1)\n         |  /[0-9]+,/ perm::set_bit(2) %if bit_clear(2)",
+            ),
+        ),
+        (
+            "counter",
+            lark(
+                "start    :  list::0x0\nlist::_  :  \"x\" list::incr(_)   %if lt(_, 6)\n         |  /y+/ list::incr(_)  %if lt(_, 4)\n         |  \"!\"                  %if ge(_, 2)",
+            ),
+        ),
         ("and not", lark("start: WORD (\" \" WORD)*\nWORD: /[a-z]{1,8}/ & ~/(foo|bar|ba.*)/")),
         ("regex", Constraint::Regex(r"(\d{1,3}\.){3}\d{1,3}(:[0-9]{1,5})?(/[\w-]{2,9}){0,3}".into())),
         ("choice", Constraint::Choice(["no", "nobody", "北京", "北", "", "no one"].map(Into::into).to_vec())),

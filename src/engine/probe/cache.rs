@@ -170,7 +170,10 @@ impl Cache {
                     inside.disallow_token(node.token);
                 }
                 self.walk.take_over(trie, &self.entries[earlier].level, &ranges);
-                ranges.into_iter().map(|range| From { depth: 0, first: range.start, end: range.end }).collect()
+                ranges
+                    .into_iter()
+                    .map(|range| From { depth: 0, first: range.start, end: range.end })
+                    .collect()
             }
             None => root.map_or_else(Vec::new, |root| vec![From::below(trie, root)]),
         };
@@ -230,7 +233,8 @@ impl Cache {
                 best = Some((nodes, earlier, ranges));
             }
         }
-        best.filter(|(nodes, ..)| nodes * 5 < trie.nodes().len() * 2).map(|(_, earlier, ranges)| (earlier, ranges))
+        best.filter(|(nodes, ..)| nodes * 5 < trie.nodes().len() * 2)
+            .map(|(_, earlier, ranges)| (earlier, ranges))
     }
 
     /// Asks the parser about every point of a level, and of those below.

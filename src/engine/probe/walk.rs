@@ -126,7 +126,10 @@ pub(super) struct Level {
 impl Level {
     pub(super) fn bytes(&self) -> usize {
         // Nodes are counted with their lists.
-        let points = self.points.iter().map(|point| 128 + point.path.len() + 4 * (point.tokens.len() + point.nodes.len()));
+        let points = self
+            .points
+            .iter()
+            .map(|point| 128 + point.path.len() + 4 * (point.tokens.len() + point.nodes.len()));
         points.sum::<usize>() + self.opaque.iter().map(|opaque| 48 + opaque.path.len()).sum::<usize>()
     }
 }

@@ -112,6 +112,7 @@ fn load<C: Compute>(
         width: network.width,
         device: network.place.name(),
         template: text("tokenizer.chat_template"),
+        tool_template: text("tokenizer.chat_template.tool_use"),
     };
     Ok((network, card))
 }
