@@ -14,7 +14,8 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         None => Vocabulary::single_bytes(),
         Some(path) => read_vocabulary(path)?,
     };
-    let compiler = Compiler::new(vocab, Limits::default()).map_err(Failure::runtime)?;
+    let options = crate::Config::from_env().compiler_options();
+    let compiler = Compiler::with_options(vocab, Limits::default(), options).map_err(Failure::runtime)?;
     let options = args.spelling.options(false);
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
