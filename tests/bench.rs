@@ -32,7 +32,10 @@ fn a_small_benchmark_is_counted_timed_verified_and_reported() {
     let args = [&args[..], &["--json", out.to_str().unwrap()]].concat();
     let (code, stdout, stderr) = bench(&args);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stdout.contains("| passing | 1 | 1 |") && stdout.contains("| compile error | 1 | 1 |"), "{stdout}");
+    assert!(
+        stdout.contains("| passing | 1 | 1 |") && stdout.contains("| compile error | 1 | 1 |"),
+        "{stdout}"
+    );
     let report = read(&out);
     assert_eq!(report["engines"][0]["counts"]["passing"], json!(1));
     assert_eq!(report["engines"][1]["families"]["made-up"]["compile_error"], json!(1));
@@ -95,7 +98,7 @@ fn the_test_suite_is_read_from_its_archive() {
     }
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.json");
-    let args = ["suite", "--data", suite.to_str().unwrap(), "--draft", "4", "--engine", "llguidance"];
+    let args = ["suite", "--data", suite.to_str().unwrap(), "--draft", "4", "--engine", "maskwright"];
     let rest = ["--tokenizer", tokenizer.to_str().unwrap(), "--json", out.to_str().unwrap()];
     let (code, stdout, stderr) = bench(&[&args[..], &rest[..]].concat());
     assert_eq!(code, Some(0), "{stderr}");

@@ -16,7 +16,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     };
     let options = crate::Config::from_env().compiler_options();
     let compiler = Compiler::with_options(vocab, Limits::default(), options).map_err(Failure::runtime)?;
-    let options = args.spelling.options(false);
+    let options = args.spelling.options();
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for path in &args.paths {

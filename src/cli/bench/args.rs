@@ -9,7 +9,7 @@ use crate::cli::args::Device;
 use crate::{
     bench::suite::Draft,
     cli::args::ConstraintArgs,
-    constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
+    constraint::{NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace},
 };
 
 /// Measure coverage and speed.
@@ -54,7 +54,9 @@ impl SpellingArgs {
             whitespace: self.whitespace.unwrap_or(whitespace),
             order: self.property_order,
             numbers: self.numbers,
-            strict: false,
+            // Collections of schemas from everywhere have misspelt keywords, which constrain nothing there.
+            unknown: UnknownKeywords::Warn,
+            ..SchemaOptions::default()
         }
     }
 }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use super::{
     analysis::Analysis,
+    demand::{ArrayAtom, Atom, Formula, Keys, Literal, ObjectAtom},
     document::at,
-    formula::{ArrayAtom, Atom, Formula, Keys, Literal, ObjectAtom},
     object,
 };
 use crate::constraint::ConstraintError;

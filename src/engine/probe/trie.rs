@@ -122,7 +122,7 @@ impl Trie {
 
     /// The nodes of depth 1.
     pub(super) fn tops(&self) -> impl Iterator<Item = usize> + '_ {
-        let next = |&at: &usize| Some(self.nodes[at].end as usize);
+        let next = |&at: &usize| self.nodes.get(at).map(|node| node.end as usize);
         std::iter::successors(Some(1), next).take_while(|&at| at < self.nodes.len())
     }
 

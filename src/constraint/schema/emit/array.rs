@@ -20,6 +20,12 @@ type Progress = (u64, Vec<u64>);
 
 impl Emitter<'_, '_> {
     pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+        if let (None, Some(cap)) = (shape.max, self.options.array_cap) {
+            // What the schema asks for has room in any case.
+            let counted: u64 = shape.counts.iter().map(|(min, _)| min).sum();
+            let max = u64::from(cap).max(shape.min).max(shape.prefix.len() as u64 + counted);
+            return self.array(&ArrayShape { max: Some(max), ..shape.clone() }, pointer);
+        }
         if shape.unique && shape.max.is_none_or(|max| max > 1) {
             return self.unique_array(shape, pointer);
         }
@@ -214,7 +220,7 @@ impl Emitter<'_, '_> {
             let Some(values) = set.values(most) else { return Ok(None) };
             for value in values {
                 let spelled =
-                    NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                    NumberSet::and([NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
                 match spelled {
                     Ok(NumberText::Regular(language)) => domain.push(language),
                     _ => return Ok(None),

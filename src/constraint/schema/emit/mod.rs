@@ -20,8 +20,9 @@ use super::{
     document::{Draft, at},
     number::{Automaton, NumberSet, NumberSpelling, NumberText},
     object::ObjectShape,
-    regular::Regular,
+    regular::{Answer, Regular},
     shape::Shape,
+    string,
 };
 use crate::constraint::ConstraintError;
 use productive::Productive;
@@ -55,7 +56,8 @@ pub(super) fn emit(
     let productive = Productive::explore(analysis, start, most_rules)?;
     analysis.refused()?;
     if !productive.has(start) {
-        return Err(at(&analysis.pointer(start), "no value meets all its demands"));
+        let place = productive.blame(analysis, start)?;
+        return Err(at(&analysis.pointer(place), "no value meets all its demands"));
     }
     let mut emitter = Emitter {
         analysis,
@@ -155,7 +157,8 @@ impl Emitter<'_, '_> {
         }
         if let Some(bodies) = &shape.texts {
             let quote = Regular::literal("\"");
-            symbols.push(self.rules.terminal(Regular::concat([quote.clone(), bodies.clone(), quote])));
+            let bodies = self.capped(bodies);
+            symbols.push(self.rules.terminal(Regular::concat([quote.clone(), bodies, quote])));
         }
         Ok(symbols)
     }
@@ -171,6 +174,18 @@ impl Emitter<'_, '_> {
         };
         self.numbers.insert(set.clone(), symbol.clone());
         Ok(symbol)
+    }
+
+    /// Strings no longer than the cap, if there is one and the schema leaves it room.
+    fn capped(&self, bodies: &Regular) -> Regular {
+        let Some(cap) = self.options.string_cap else { return bodies.clone() };
+        let short = string::length(0, Some(cap.into()));
+        if *bodies == string::universe() {
+            return short;
+        }
+        let capped = Regular::and([bodies.clone(), short]);
+        let listed = bodies.texts(usize::MAX, self.analysis.fuel).is_some();
+        if listed || capped.is_empty(self.analysis.fuel) != Answer::No { bodies.clone() } else { capped }
     }
 
     fn spelling(&self) -> NumberSpelling {
