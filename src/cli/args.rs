@@ -220,7 +220,7 @@ pub(super) struct SamplingArgs {
 /// How JSON is spelled.
 #[derive(Debug, Args)]
 pub(super) struct SpellingArgs {
-    /// White space between the tokens of JSON: compact, spaced or flexible.
+    /// White space between the tokens of JSON: compact, spaced, flexible, pretty or pretty:N.
     #[arg(long, value_name = "KIND", default_value = "compact")]
     whitespace: Whitespace,
     /// Order of an object's properties: schema, or any.

@@ -35,7 +35,7 @@ pub(super) enum BenchCommand {
 /// How JSON is spelled for this crate's engine; one place, so that all engines get the same.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SpellingArgs {
-    /// White space between the tokens of JSON that maskwright allows: compact, spaced or flexible. Default: that of
+    /// White space between the tokens of JSON that maskwright allows: compact, spaced, flexible, pretty or pretty:N. Default: that of
     /// the instances.
     #[arg(long, value_name = "KIND")]
     whitespace: Option<Whitespace>,

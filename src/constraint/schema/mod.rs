@@ -98,6 +98,9 @@ pub enum Whitespace {
     Spaced,
     /// In each gap the model chooses: nothing, one space, or a new line and up to 20 spaces or tabs.
     Flexible,
+    /// A line for each property and item, indented by so many spaces a level, as `json.dumps(indent=2)` writes. Values
+    /// nest up to 24 levels.
+    Pretty(u8),
 }
 
 /// The order of an object's properties.
@@ -199,10 +202,21 @@ impl Whitespace {
         self == Self::Flexible
     }
 
+    /// Values nested deeper can't be written pretty.
+    const DEEPEST: usize = 24;
+
+    /// Spaces a level, where each item has a line.
+    fn indent(self) -> Option<u8> {
+        match self {
+            Self::Pretty(indent) => Some(indent),
+            _ => None,
+        }
+    }
+
     /// What a grammar in Lark says of it.
     fn settings(self) -> &'static str {
         match self {
-            Self::Compact | Self::Spaced => "",
+            Self::Compact | Self::Spaced | Self::Pretty(_) => "",
             Self::Flexible => "%llguidance {\"ignore_once\": true}\n%ignore /\\x20|\\n[\\x20\\t]{0,20}/\n",
         }
     }
@@ -216,7 +230,11 @@ impl std::str::FromStr for Whitespace {
             "compact" => Ok(Self::Compact),
             "spaced" => Ok(Self::Spaced),
             "flexible" => Ok(Self::Flexible),
-            _ => Err(format!("{name:?} is not one of compact, spaced, flexible")),
+            "pretty" => Ok(Self::Pretty(2)),
+            _ => match name.strip_prefix("pretty:").map(str::parse) {
+                Some(Ok(indent)) if indent <= 16 => Ok(Self::Pretty(indent)),
+                _ => Err(format!("{name:?} is not one of compact, spaced, flexible, pretty, pretty:N (spaces, up to 16)")),
+            },
         }
     }
 }
