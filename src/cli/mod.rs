@@ -5,6 +5,7 @@
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
+//! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
 //! | `failure.rs` | errors as one line and an exit code |
 //!
@@ -17,6 +18,7 @@ mod explain;
 mod failure;
 mod run;
 mod test;
+mod vectors;
 
 use std::process::ExitCode;
 
