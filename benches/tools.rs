@@ -26,17 +26,49 @@ const PROSE: &str = "The forecast for tomorrow isn't bad: about 18 °C, a \"ligh
 
 /// A format, its vocabulary, what begins its thoughts, and a call.
 const CASES: &[(&str, &str, &str, &str)] = &[
-    ("hermes", "qwen3", "<think>\n", "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Reykjavik, capital of Iceland\", \"unit\": \"c\"}}\n</tool_call>"),
-    ("qwen3-coder", "qwen3", "<think>\n", "<tool_call>\n<function=get_weather>\n<parameter=city>\nReykjavik, capital of Iceland\n</parameter>\n</function>\n</tool_call>"),
-    ("harmony", "gptoss", "<|channel|>analysis<|message|>", "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Reykjavik, capital of Iceland\"}"),
-    ("deepseek-v3", "deepseek_v3", "", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Reykjavik, capital of Iceland\"}\n```<｜tool▁call▁end｜>"),
-    ("llama", "llama3_1", "", "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Reykjavik, capital of Iceland\"}}"),
+    (
+        "hermes",
+        "qwen3",
+        "<think>\n",
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Reykjavik, capital of Iceland\", \"unit\": \"c\"}}\n</tool_call>",
+    ),
+    (
+        "qwen3-coder",
+        "qwen3",
+        "<think>\n",
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nReykjavik, capital of Iceland\n</parameter>\n</function>\n</tool_call>",
+    ),
+    (
+        "harmony",
+        "gptoss",
+        "<|channel|>analysis<|message|>",
+        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Reykjavik, capital of Iceland\"}",
+    ),
+    (
+        "deepseek-v3",
+        "deepseek_v3",
+        "",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Reykjavik, capital of Iceland\"}\n```<｜tool▁call▁end｜>",
+    ),
+    (
+        "llama",
+        "llama3_1",
+        "",
+        "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Reykjavik, capital of Iceland\"}}",
+    ),
     ("pythonic", "gemma3", "", "[get_weather(city=\"Reykjavik, capital of Iceland\")]"),
-    ("anthropic-xml", "qwen3", "", "<function_calls>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Reykjavik, capital of Iceland</parameter>\n</invoke>\n</function_calls>"),
+    (
+        "anthropic-xml",
+        "qwen3",
+        "",
+        "<function_calls>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Reykjavik, capital of Iceland</parameter>\n</invoke>\n</function_calls>",
+    ),
 ];
 
 fn compiler(vocabulary: &str, format: &str) -> Option<Compiler> {
-    let read = |file: &str| Some(std::fs::read(support::fixture(&format!("tokenizers/{vocabulary}/{file}"))?).unwrap());
+    let read = |file: &str| {
+        Some(std::fs::read(support::fixture(&format!("tokenizers/{vocabulary}/{file}"))?).unwrap())
+    };
     let mut hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json")?)).unwrap();
     ChatFormat::named(format, None).unwrap().add_hints(&mut hint);
     let vocab = Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap();
@@ -45,7 +77,9 @@ fn compiler(vocabulary: &str, format: &str) -> Option<Compiler> {
 
 fn main() {
     let tools = Tool::parse_list(TOOLS, &Limits::default()).unwrap();
-    println!("| format | vocabulary | tokens | compile, ms | place | p50, µs | p90, µs | max, µs |\n|---|---|---|---|---|---|---|---|");
+    println!(
+        "| format | vocabulary | tokens | compile, ms | place | p50, µs | p90, µs | max, µs |\n|---|---|---|---|---|---|---|---|"
+    );
     for (name, vocabulary, think, call) in CASES {
         let Some(compiler) = compiler(vocabulary, name) else { return };
         let vocab = compiler.vocabulary();
@@ -53,7 +87,8 @@ fn main() {
         let mut options = ReplyOptions::default();
         options.think = !think.is_empty();
         let started = Instant::now();
-        let grammar = format.grammar(&tools, &ToolChoice::Auto, &options, None, compiler.limits()).unwrap().unwrap();
+        let grammar =
+            format.grammar(&tools, &ToolChoice::Auto, &options, None, compiler.limits()).unwrap().unwrap();
         let compiled = compiler.compile(&grammar).unwrap();
         let compile = started.elapsed().as_secs_f64() * 1e3;
         let answer = if *name == "harmony" { "<|channel|>final<|message|>" } else { "" };

@@ -45,6 +45,8 @@
 //! | `cuda`, `metal`, `accelerate`, `mkl` | no | candle's accelerators |
 
 pub mod backend;
+#[cfg(feature = "bench")]
+mod bench;
 pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -18,6 +18,10 @@ pub struct Limits {
     pub schema_bytes: usize,
     /// Nesting of a JSON Schema document, in levels. Default 128, the depth `serde_json` itself reads.
     pub schema_depth: usize,
+    /// Rules of the grammar that a JSON Schema becomes, and states of its values. Default 100,000.
+    pub schema_rules: usize,
+    /// Regular-expression work for one question about a pattern of a JSON Schema. Default 200,000.
+    pub schema_fuel: u64,
     /// Grammar text (Lark, GBNF), in bytes. Default 1 MiB.
     pub grammar_bytes: usize,
     /// Nesting of groups in grammar text, in levels. Default 128.
@@ -46,8 +50,16 @@ pub struct Limits {
     pub cache_entries: usize,
     /// Compiled grammars kept, in estimated bytes. Default 512 MiB.
     pub cache_bytes: usize,
-    /// Idle matchers kept per compiled grammar, for reuse with warm caches. Default 4.
+    /// Lexers kept per compiled grammar, so that this many sequences under it needn't wait for each other. Default 4.
     pub pooled_matchers: usize,
+    /// One lexer of a compiled grammar, in estimated bytes; a larger one is replaced by a new one. Default 64 MiB.
+    pub lexer_bytes: usize,
+    /// What is kept of one lexer's masks, in estimated bytes. Default 24 MiB.
+    pub mask_cache_bytes: usize,
+    /// Finished masks of all compiled grammars, in bytes. Default 128 MiB.
+    pub mask_bytes: usize,
+    /// Token histories known per compiled grammar, in estimated bytes without their masks. Default 4 MiB.
+    pub history_bytes: usize,
 
     /// Earley items at one place of the text. Default 2,000.
     pub items_in_row: usize,
@@ -68,6 +80,8 @@ impl Default for Limits {
         Self {
             schema_bytes: 2 << 20,
             schema_depth: 128,
+            schema_rules: 100_000,
+            schema_fuel: 200_000,
             grammar_bytes: 1 << 20,
             grammar_depth: 128,
             grammar_rules: 10_000,
@@ -83,6 +97,10 @@ impl Default for Limits {
             cache_entries: 256,
             cache_bytes: 512 << 20,
             pooled_matchers: 4,
+            lexer_bytes: 64 << 20,
+            mask_cache_bytes: 24 << 20,
+            mask_bytes: 128 << 20,
+            history_bytes: 4 << 20,
             items_in_row: 2_000,
             compile_fuel: 1_000_000,
             mask_fuel: 200_000,

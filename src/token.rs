@@ -1,11 +1,17 @@
 //! Token ids and the set of tokens that may come next.
 
+use std::sync::{Arc, OnceLock};
+
 pub use toktrie::TokenId;
 
 /// Which tokens may come next: bit `i % 32` of word `i / 32` is token `i`.
 ///
 /// There are exactly `vocab.div_ceil(32)` words and the bits past the vocabulary are zero, which is the layout
 /// that mask kernels of other programs take.
+///
+/// Masks don't change and are shared: a clone is a pointer, and the engine hands out the same mask wherever equal
+/// tokens may come, so that a caller who copies masks elsewhere need only copy where [`is`](Self::is) says that the
+/// mask is another.
 ///
 /// ```
 /// use maskwright::TokenMask;
@@ -15,61 +21,95 @@ pub use toktrie::TokenId;
 /// mask.apply(&mut logits);
 /// assert_eq!(logits.iter().filter(|l| l.is_finite()).count(), 2);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenMask {
-    words: Vec<u32>,
+#[derive(Clone)]
+pub struct TokenMask(Arc<Inner>);
+
+struct Inner {
     vocab: usize,
+    count: usize,
+    form: Form,
+}
+
+/// Forced tokens are many and each a mask of its own: they take no words until someone asks for them.
+enum Form {
+    One(TokenId, OnceLock<Box<[u32]>>),
+    Words(Box<[u32]>),
 }
 
 impl TokenMask {
     /// A mask over `vocab` tokens that allows none.
     #[must_use]
     pub fn none(vocab: usize) -> Self {
-        Self { words: vec![0; vocab.div_ceil(32)], vocab }
+        Self::from_ids(vocab, [])
     }
 
     /// A mask over `vocab` tokens that allows the given ones; ids past the vocabulary are left out.
     #[must_use]
     pub fn from_ids(vocab: usize, ids: impl IntoIterator<Item = TokenId>) -> Self {
-        let mut mask = Self::none(vocab);
+        let mut words = no_words(vocab);
         for id in ids {
             let index = id as usize;
             if index < vocab {
-                mask.words[index / 32] |= 1 << (index % 32);
+                words[index / 32] |= 1 << (index % 32);
             }
         }
-        mask
+        Self::packed(vocab, words)
+    }
+
+    /// A mask over `vocab` tokens that allows one, which is below `vocab`.
+    pub(crate) fn one(vocab: usize, id: TokenId) -> Self {
+        debug_assert!((id as usize) < vocab);
+        Self(Arc::new(Inner { vocab, count: 1, form: Form::One(id, OnceLock::new()) }))
     }
 
     /// A mask over `vocab` tokens from packed words, which may be longer or shorter than needed.
     pub(crate) fn from_words(vocab: usize, words: &[u32]) -> Self {
-        let mut mask = Self::none(vocab);
-        let shared = mask.words.len().min(words.len());
-        mask.words[..shared].copy_from_slice(&words[..shared]);
+        let mut own = no_words(vocab);
+        let shared = own.len().min(words.len());
+        own[..shared].copy_from_slice(&words[..shared]);
         if !vocab.is_multiple_of(32)
-            && let Some(last) = mask.words.last_mut()
+            && let Some(last) = own.last_mut()
         {
             *last &= (1 << (vocab % 32)) - 1;
         }
-        mask
+        Self::packed(vocab, own)
+    }
+
+    fn packed(vocab: usize, words: Box<[u32]>) -> Self {
+        let count = words.iter().map(|word| word.count_ones() as usize).sum();
+        if count == 1
+            && let Some(id) = set_bits(&words).next()
+        {
+            return Self::one(vocab, id);
+        }
+        Self(Arc::new(Inner { vocab, count, form: Form::Words(words) }))
     }
 
     /// Makes logits of forbidden tokens, and those past the vocabulary, minus infinity.
     ///
     /// `logits[i]` belongs to token `i`; the slice may be longer or shorter than the vocabulary.
     pub fn apply(&self, logits: &mut [f32]) {
-        let known = logits.len().min(self.vocab);
+        let known = logits.len().min(self.vocab());
         let (inside, past) = logits.split_at_mut(known);
-        for (chunk, &word) in inside.chunks_mut(32).zip(&self.words) {
-            match word {
-                0 => chunk.fill(f32::NEG_INFINITY),
-                u32::MAX => {}
-                _ => {
-                    for (bit, logit) in chunk.iter_mut().enumerate() {
-                        if word & (1 << bit) == 0 {
-                            *logit = f32::NEG_INFINITY;
-                        }
+        match &self.0.form {
+            &Form::One(id, _) => {
+                let kept = inside.get(id as usize).copied();
+                inside.fill(f32::NEG_INFINITY);
+                if let Some(kept) = kept {
+                    inside[id as usize] = kept;
+                }
+            }
+            Form::Words(words) => {
+                let (parts, rest) = inside.as_chunks_mut::<32>();
+                for (part, &word) in parts.iter_mut().zip(words) {
+                    match word {
+                        0 => part.fill(f32::NEG_INFINITY),
+                        u32::MAX => {}
+                        _ => forbid(part, word),
                     }
+                }
+                if let Some(&word) = words.get(parts.len()) {
+                    forbid(rest, word);
                 }
             }
         }
@@ -79,47 +119,172 @@ impl TokenMask {
     /// Whether `id` may come next; false past the vocabulary.
     #[must_use]
     pub fn allows(&self, id: TokenId) -> bool {
-        let index = id as usize;
-        index < self.vocab && self.words[index / 32] & (1 << (index % 32)) != 0
+        match &self.0.form {
+            Form::One(one, _) => *one == id,
+            Form::Words(words) => {
+                words.get(id as usize / 32).is_some_and(|word| word & (1 << (id % 32)) != 0)
+            }
+        }
     }
 
-    /// How many tokens may come next.
+    /// How many tokens may come next; counted once for all clones.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.0.count
     }
 
     /// The one token that may come next, where there is exactly one.
     #[must_use]
     pub fn only(&self) -> Option<TokenId> {
-        let mut ids = self.iter();
-        let first = ids.next()?;
-        ids.next().is_none().then_some(first)
+        match self.0.form {
+            Form::One(id, _) => Some(id),
+            Form::Words(_) => None,
+        }
     }
 
     /// The tokens that may come next, in rising order.
     pub fn iter(&self) -> impl Iterator<Item = TokenId> + '_ {
-        (0_u32..).step_by(32).zip(&self.words).flat_map(|(base, &word)| {
-            std::iter::successors((word != 0).then_some(word), |rest| {
-                let rest = rest & (rest - 1);
-                (rest != 0).then_some(rest)
-            })
-            .map(move |rest| base + rest.trailing_zeros())
-        })
+        let (one, words) = match &self.0.form {
+            Form::One(id, _) => (Some(*id), &[][..]),
+            Form::Words(words) => (None, &words[..]),
+        };
+        one.into_iter().chain(set_bits(words))
     }
 
     /// The packed bits, `vocab.div_ceil(32)` words.
     #[must_use]
     pub fn as_words(&self) -> &[u32] {
-        &self.words
+        match &self.0.form {
+            Form::Words(words) => words,
+            Form::One(id, words) => words.get_or_init(|| {
+                let mut words = no_words(self.vocab());
+                words[*id as usize / 32] = 1 << (id % 32);
+                words
+            }),
+        }
+    }
+
+    /// Writes the packed bits to the beginning of `words`, and zeros to the rest of it. A row too short gets as
+    /// many as fit.
+    ///
+    /// ```
+    /// use maskwright::TokenMask;
+    /// let mut row = [u32::MAX; 3];
+    /// TokenMask::from_ids(40, [33]).write_words(&mut row);
+    /// assert_eq!(row, [0, 2, 0]);
+    /// ```
+    pub fn write_words(&self, words: &mut [u32]) {
+        match &self.0.form {
+            Form::One(id, _) => {
+                words.fill(0);
+                if let Some(word) = words.get_mut(*id as usize / 32) {
+                    *word = 1 << (id % 32);
+                }
+            }
+            Form::Words(own) => {
+                let shared = own.len().min(words.len());
+                words[..shared].copy_from_slice(&own[..shared]);
+                words[shared..].fill(0);
+            }
+        }
+    }
+
+    /// Whether the two are one and the same; equal masks may also be two.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Number of tokens of the vocabulary the mask is over.
     #[must_use]
     pub fn vocab(&self) -> usize {
-        self.vocab
+        self.0.vocab
+    }
+
+    /// Whether packed words, which may be longer than needed but have no bits there, say the same.
+    pub(crate) fn says(&self, words: &[u32]) -> bool {
+        let needed = self.vocab().div_ceil(32);
+        match &self.0.form {
+            Form::Words(own) => words.len() >= needed && words[..needed] == own[..],
+            Form::One(id, _) => {
+                let at = *id as usize / 32;
+                words.len() >= needed
+                    && words[at] == 1 << (id % 32)
+                    && words[..at].iter().chain(&words[at + 1..]).all(|&word| word == 0)
+            }
+        }
+    }
+
+    /// Memory held, in bytes, shared with all clones.
+    pub(crate) fn bytes(&self) -> usize {
+        let words = match &self.0.form {
+            Form::Words(words) => words.len(),
+            Form::One(_, words) => words.get().map_or(0, |words| words.len()),
+        };
+        size_of::<Inner>() + 16 + 4 * words
+    }
+
+    /// Whether nobody else holds it.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 }
+
+impl PartialEq for TokenMask {
+    fn eq(&self, other: &Self) -> bool {
+        let same_form = || match (&self.0.form, &other.0.form) {
+            (Form::One(own, _), Form::One(theirs, _)) => own == theirs,
+            (Form::Words(own), Form::Words(theirs)) => own == theirs,
+            // A count of 1 is always the first form.
+            _ => false,
+        };
+        self.is(other) || self.vocab() == other.vocab() && self.count() == other.count() && same_form()
+    }
+}
+
+impl Eq for TokenMask {}
+
+impl std::fmt::Debug for TokenMask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenMask")
+            .field("vocab", &self.vocab())
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+fn no_words(vocab: usize) -> Box<[u32]> {
+    vec![0; vocab.div_ceil(32)].into()
+}
+
+fn set_bits(words: &[u32]) -> impl Iterator<Item = TokenId> + '_ {
+    (0_u32..).step_by(32).zip(words).flat_map(|(base, &word)| {
+        std::iter::successors((word != 0).then_some(word), |rest| {
+            let rest = rest & (rest - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |rest| base + rest.trailing_zeros())
+    })
+}
+
+/// Makes the logits of forbidden tokens −∞; there are at most 32.
+#[inline(always)]
+pub(crate) fn forbid(logits: &mut [f32], word: u32) {
+    for (logit, bit) in logits.iter_mut().zip(BITS) {
+        *logit = if word & bit == 0 { f32::NEG_INFINITY } else { *logit };
+    }
+}
+
+/// One bit after the other, which compilers vectorise better than a shift.
+const BITS: [u32; 32] = {
+    let mut bits = [1; 32];
+    let mut at = 1;
+    while at < 32 {
+        bits[at] = bits[at - 1] << 1;
+        at += 1;
+    }
+    bits
+};
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +303,30 @@ mod tests {
         assert_eq!(TokenMask::from_ids(99, [98]).only(), Some(98));
         assert_eq!(TokenMask::from_ids(99, [3, 98]).only(), None);
         assert_eq!(TokenMask::none(99).only(), None);
+    }
+
+    #[test]
+    fn a_lone_token_looks_like_any_other_mask() {
+        let one = TokenMask::from_words(99, &[0, 0, 0, 1 << 2]);
+        assert_eq!(one, TokenMask::one(99, 98));
+        assert_ne!(one, TokenMask::one(99, 97));
+        assert_eq!((one.as_words(), one.iter().collect::<Vec<_>>()), (&[0, 0, 0, 4][..], vec![98]));
+        let mut row = [7; 4];
+        one.write_words(&mut row);
+        assert_eq!(row, one.as_words());
+        assert!(one.says(&[0, 0, 0, 4, 0]) && !one.says(&[1, 0, 0, 4]) && !one.says(&[0, 0, 0, 5]));
+        let mut logits = [1.0; 120];
+        one.apply(&mut logits);
+        assert_eq!(logits.iter().position(|l| l.is_finite()), Some(98));
+        one.apply(&mut logits[..50]);
+    }
+
+    #[test]
+    fn clones_are_the_same_mask_and_equal_masks_need_not_be() {
+        let mask = TokenMask::from_ids(99, [1, 2]);
+        let other = TokenMask::from_ids(99, [1, 2]);
+        assert!(mask.is(&mask.clone()) && !mask.is(&other) && mask == other);
+        assert!(mask.says(other.as_words()) && !mask.says(&[6]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! GBNF: reading it, and keeping its language exactly when it is lowered for the engine.
 
 mod command;
-mod corpus;
+pub(crate) mod corpus;
 mod engine;
 mod grammars;
 mod model;

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     chat::{
-        ChatFormat, ChatTemplate, Message, RenderOptions, Rendered, ReplyOptions, ReplyParser, Role, TemplateError,
-        Tool, ToolChoice, ToolError,
+        ChatFormat, ChatTemplate, Message, RenderOptions, Rendered, ReplyOptions, ReplyParser, Role,
+        TemplateError, Tool, ToolChoice, ToolError,
     },
     constraint::{Constraint, Grammar},
     limits::Limits,
@@ -41,12 +41,14 @@ impl Conversation {
         let text = |id: TokenId| String::from_utf8_lossy(vocab.bytes(id)).into_owned();
         let bos = vocab.bos_token().map(text);
         let eos = vocab.stop_tokens().first().copied().map(text);
-        let format = ChatFormat::detect(&format!("{source}{}", card.tool_template.as_deref().unwrap_or("")), vocab);
+        let format =
+            ChatFormat::detect(&format!("{source}{}", card.tool_template.as_deref().unwrap_or("")), vocab);
         let mut specials = vocab.special_texts();
         // Spelled markers are no tokens, but a reader takes them for what they say.
         specials.extend(format.marker_texts().into_iter().map(str::to_owned));
         let parse = |source: &str| {
-            ChatTemplate::new(source, bos.as_deref(), eos.as_deref()).map(|template| template.with_specials(&specials))
+            ChatTemplate::new(source, bos.as_deref(), eos.as_deref())
+                .map(|template| template.with_specials(&specials))
         };
         let with_tools = card.tool_template.as_deref().map(parse).transpose()?;
         Ok(Some(Self { template: parse(source)?, with_tools, format }))
@@ -58,20 +60,24 @@ impl Conversation {
 
     pub(super) fn prepare(&self, request: &Request, limits: &Limits) -> Result<Prepared, BackendError> {
         let Input::Chat(messages) = &request.input else {
-            return Err(ToolError::Unsupported { reason: "only a conversation can be prepared".into() }.into());
+            return Err(
+                ToolError::Unsupported { reason: "only a conversation can be prepared".into() }.into()
+            );
         };
         let Request { tools, tool_choice, .. } = request;
         Tool::check(tools, limits)?;
         tool_choice.select(tools)?;
         let shown: &[Tool] = if *tool_choice == ToolChoice::None { &[] } else { tools };
-        let structured = matches!(request.constraint, None | Some(Constraint::JsonSchema(_) | Constraint::JsonObject(_)));
+        let structured =
+            matches!(request.constraint, None | Some(Constraint::JsonSchema(_) | Constraint::JsonObject(_)));
         if !shown.is_empty() && !structured {
             return Err(ToolError::Unsupported {
                 reason: "a grammar for the reply can't be joined with tools; a JSON Schema can".into(),
             }
             .into());
         }
-        let answer = request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
+        let answer =
+            request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
 
         // A constraint on the whole reply leaves no place to think in, unless that is asked for.
         let bound = answer.is_some() && shown.is_empty() && !self.format.always_thinks();
@@ -123,7 +129,9 @@ impl Conversation {
         let told = messages.clone();
         let text = self.format.describe(tools);
         match messages.first_mut() {
-            Some(first) if first.role == Role::System => first.content = format!("{}\n\n{text}", first.content),
+            Some(first) if first.role == Role::System => {
+                first.content = format!("{}\n\n{text}", first.content)
+            }
             _ => messages.insert(0, Message::system(text.as_str())),
         }
         match template.render(&messages, options) {

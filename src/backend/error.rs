@@ -1,8 +1,14 @@
 //! Why a backend refuses a request or fails at it.
 
 use crate::{
-    chat::{TemplateError, ToolError}, constraint::ConstraintError, engine::CompileError, fault::Fault,
-    generate::GenerateError, model::ModelError, sample::SampleError, vocab::VocabError,
+    chat::{TemplateError, ToolError},
+    constraint::ConstraintError,
+    engine::CompileError,
+    fault::Fault,
+    generate::GenerateError,
+    model::ModelError,
+    sample::SampleError,
+    vocab::VocabError,
 };
 
 /// A request refused before its first event, or one that failed.

@@ -76,7 +76,9 @@ impl Reply {
                 Event::ToolCallStarted { index, id, name } => {
                     parsed.add(Delta::ToolCallStarted { index, id, name });
                 }
-                Event::ToolCallArguments { index, json } => parsed.add(Delta::ToolCallArguments { index, json }),
+                Event::ToolCallArguments { index, json } => {
+                    parsed.add(Delta::ToolCallArguments { index, json })
+                }
                 Event::ToolCallFinished { index, complete } => {
                     parsed.add(Delta::ToolCallFinished { index, complete });
                 }

@@ -220,7 +220,8 @@ fn message(message: &Message, guard: &mut Guard<'_>) -> Result<serde_json::Value
         map.insert("thinking".into(), reasoning.into());
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| tool_call(call, guard)).collect::<Result<Vec<_>, _>>()?;
+        let calls =
+            message.tool_calls.iter().map(|call| tool_call(call, guard)).collect::<Result<Vec<_>, _>>()?;
         map.insert("tool_calls".into(), calls.into());
     }
     for (key, text) in [("tool_call_id", &message.tool_call_id), ("name", &message.name)] {

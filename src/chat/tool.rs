@@ -74,18 +74,25 @@ impl Tool {
             Value::Array(items) => items,
             _ => return Err(malformed(String::new(), "tools are a list")),
         };
-        let tools = items.iter().enumerate().map(|(index, item)| Self::from_json(item, index)).collect::<Result<Vec<_>, _>>()?;
+        let tools = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| Self::from_json(item, index))
+            .collect::<Result<Vec<_>, _>>()?;
         Self::check(&tools, limits)?;
         Ok(tools)
     }
 
     fn from_json(item: &Value, index: usize) -> Result<Self, ToolError> {
         let at = |rest: &str| format!("/{index}{rest}");
-        let malformed = |pointer: String, reason: &str| ToolError::Malformed { pointer, reason: reason.to_owned() };
+        let malformed =
+            |pointer: String, reason: &str| ToolError::Malformed { pointer, reason: reason.to_owned() };
         let (function, base) = match (item.get("function"), item.get("type").and_then(Value::as_str)) {
             (Some(function), None | Some("function")) => (function, "/function"),
             (None, None | Some("function" | "custom")) => (item, ""),
-            (_, Some(other)) => return Err(malformed(at("/type"), &format!("{other:?} isn't a kind of tool that is known"))),
+            (_, Some(other)) => {
+                return Err(malformed(at("/type"), &format!("{other:?} isn't a kind of tool that is known")));
+            }
         };
         let text = |key: &str| match function.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -112,7 +119,11 @@ impl Tool {
     /// [`ToolError`], naming the tool.
     pub fn check(tools: &[Self], limits: &Limits) -> Result<(), ToolError> {
         if tools.len() > limits.tools {
-            return Err(ToolError::TooLarge { what: "number of tools", given: tools.len(), limit: limits.tools });
+            return Err(ToolError::TooLarge {
+                what: "number of tools",
+                given: tools.len(),
+                limit: limits.tools,
+            });
         }
         for (index, tool) in tools.iter().enumerate() {
             let letters = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -153,8 +164,17 @@ impl Tool {
             return Ok(json!({"type": "object"}));
         }
         // Keywords that may allow properties which `properties` doesn't name.
-        const OPENING: [&str; 9] =
-            ["additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "$dynamicRef"];
+        const OPENING: [&str; 9] = [
+            "additionalProperties",
+            "patternProperties",
+            "unevaluatedProperties",
+            "$ref",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "if",
+            "$dynamicRef",
+        ];
         let mut closed = Map::new();
         if !schema.contains_key("type") {
             closed.insert("type".into(), "object".into());
@@ -175,7 +195,10 @@ impl Tool {
         // Most templates join these without asking whether they are there.
         function.insert("description".into(), self.description.clone().unwrap_or_default().into());
         let parameters = self.parameters.clone().filter(|value| value.is_object());
-        function.insert("parameters".into(), parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})));
+        function.insert(
+            "parameters".into(),
+            parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
+        );
         json!({"type": "function", "function": function})
     }
 }
@@ -187,7 +210,10 @@ impl ToolChoice {
     /// [`ToolError::NoTools`] where a call is required and there is no tool; [`ToolError::Unknown`].
     pub fn select<'t>(&self, tools: &'t [Tool]) -> Result<Vec<&'t Tool>, ToolError> {
         let find = |name: &String| {
-            tools.iter().find(|tool| tool.name == *name).ok_or_else(|| ToolError::Unknown { name: name.clone() })
+            tools
+                .iter()
+                .find(|tool| tool.name == *name)
+                .ok_or_else(|| ToolError::Unknown { name: name.clone() })
         };
         if tools.is_empty() && self.requires_call() {
             return Err(ToolError::NoTools);
@@ -234,11 +260,17 @@ mod tests {
         for (text, message) in [
             ("{", "tools: at the root: EOF while parsing an object at line 1 column 1"),
             ("{}", "tools: at the root: tools are a list"),
-            (r#"[{"type":"web_search"}]"#, "tools: at /0/type: \"web_search\" isn't a kind of tool that is known"),
+            (
+                r#"[{"type":"web_search"}]"#,
+                "tools: at /0/type: \"web_search\" isn't a kind of tool that is known",
+            ),
             (r#"[{"function":{}}]"#, "tools: at /0/function/name: is missing"),
             (r#"[{"name":"a b"}]"#, "tool \"a b\": a name is 1 to 64 of A-Z, a-z, 0-9, _ and -"),
             (r#"[{"name":"a"},{"name":"a"}]"#, "tool \"a\": names must be unique"),
-            (r#"[{"name":"a","parameters":{"type":"array"}}]"#, "tool \"a\": at /type: arguments are an object"),
+            (
+                r#"[{"name":"a","parameters":{"type":"array"}}]"#,
+                "tool \"a\": at /type: arguments are an object",
+            ),
         ] {
             assert_eq!(error(text), message, "{text}");
         }

@@ -12,7 +12,7 @@ use crate::{
     Limits,
     backend::Request,
     chat::{Tool, ToolChoice},
-    constraint::{Constraint, JsonSchema, SchemaOptions, Whitespace},
+    constraint::{Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace},
     sample::SamplingConfig,
 };
 
@@ -32,6 +32,11 @@ pub(super) enum Command {
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.
     Explain(ExplainArgs),
+    /// Check a JSON Schema: what is refused, and what of it constrains nothing.
+    Check(CheckArgs),
+    /// Measure coverage and speed.
+    #[cfg(feature = "bench")]
+    Bench(Box<super::bench::BenchArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -187,9 +192,8 @@ pub(super) struct ConstraintArgs {
     /// Lark grammar, a file.
     #[arg(long, value_name = "FILE", group = "constraint")]
     lark: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Refuse keywords that JSON Schema doesn't know, instead of warning of them.
     #[arg(long)]
     strict: bool,
@@ -214,6 +218,32 @@ pub(super) struct SamplingArgs {
     seed: Option<u64>,
 }
 
+/// How JSON is spelled.
+#[derive(Debug, Args)]
+pub(super) struct SpellingArgs {
+    /// White space between the tokens of JSON: compact, spaced or flexible.
+    #[arg(long, value_name = "KIND", default_value = "compact")]
+    whitespace: Whitespace,
+    /// Order of an object's properties: schema, or any.
+    #[arg(long, value_name = "ORDER", default_value = "schema")]
+    property_order: PropertyOrder,
+    /// Ways to write a number: plain (integers as digits only), or any.
+    #[arg(long, value_name = "FORMS", default_value = "plain")]
+    numbers: NumberForms,
+}
+
+impl SpellingArgs {
+    /// The options of a schema.
+    pub(super) fn options(&self, strict: bool) -> SchemaOptions {
+        SchemaOptions {
+            whitespace: self.whitespace,
+            order: self.property_order,
+            numbers: self.numbers,
+            strict,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
     /// Case files (.json, .jsonl) or folders of them.
@@ -222,9 +252,8 @@ pub(super) struct TestArgs {
     /// Tokenizer to test with, a tokenizer.json or a .gguf; default: every byte is a token.
     #[arg(long, value_name = "FILE")]
     pub(super) tokenizer: Option<PathBuf>,
-    /// White space between the tokens of JSON: compact, spaced or flexible.
-    #[arg(long, value_name = "KIND", default_value = "compact")]
-    pub(super) whitespace: Whitespace,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
     /// Print passing cases, too.
     #[arg(short, long)]
     pub(super) verbose: bool,
@@ -240,6 +269,32 @@ pub(super) struct ExplainArgs {
     pub(super) lark: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// The schema, a file.
+    #[arg(long, value_name = "FILE", required = true)]
+    json_schema: PathBuf,
+    /// Print one JSON object: `ok`, `error` and `warnings`, each of these with `pointer` and `reason`.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the grammar that the schema becomes, in llguidance's Lark.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) lark: bool,
+    #[command(flatten)]
+    pub(super) spelling: SpellingArgs,
+    /// Refuse keywords and formats that JSON Schema doesn't know.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl CheckArgs {
+    /// The schema's text and how JSON under it is spelled.
+    pub(super) fn schema(&self, limits: &Limits) -> Result<(String, SchemaOptions), Failure> {
+        let text = read_text("--json-schema", &self.json_schema, limits.schema_bytes)?;
+        Ok((text, self.spelling.options(self.strict)))
+    }
+}
+
 impl ExplainArgs {
     /// The grammar's text.
     pub(super) fn text(&self, limits: &Limits) -> Result<String, Failure> {
@@ -250,7 +305,7 @@ impl ExplainArgs {
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
-        let options = SchemaOptions { whitespace: self.whitespace, strict: self.strict };
+        let options = self.spelling.options(self.strict);
         Ok(if let Some(schema) = &self.json_schema {
             let text = if schema.trim_start().starts_with('{') {
                 schema.clone()

@@ -27,7 +27,7 @@ use serde_json::Value;
 use super::vectors::ToolCase;
 use crate::{
     Vocabulary,
-    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions},
+    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions, Whitespace},
     engine::{CompileError, Compiler, MatchError, Matcher},
     vocab::ParseSpecials,
 };
@@ -161,7 +161,13 @@ impl Case {
         let missing = |field: &str| format!("the case has no `{field}`");
         Ok(Some(match self.kind.as_str() {
             "json_schema" => {
-                let schema = self.schema.clone().ok_or_else(|| missing("schema"))?;
+                let mut schema = self.schema.clone().ok_or_else(|| missing("schema"))?;
+                // Cases come from elsewhere: separators that leave room are this program's flexible ones. A request's
+                // schema may not say so.
+                let separators = schema.as_object_mut().and_then(|schema| schema.shift_remove("x-guidance"));
+                let free = separators.is_some_and(|options| options.get("item_separator").is_some());
+                let whitespace = if free { Whitespace::Flexible } else { options.whitespace };
+                let options = SchemaOptions { whitespace, ..options };
                 Constraint::JsonSchema(JsonSchema::from(schema).with_options(options))
             }
             "json_object" => Constraint::JsonObject(options),

@@ -7,13 +7,18 @@
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
 //! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
+//! | `check.rs` | `maskwright check`: what a schema asks for that isn't enforced |
+//! | `bench/` | `maskwright bench`: coverage and speed |
 //! | `failure.rs` | errors as one line and an exit code |
 //!
 //! Exit codes: 0 done, 1 failure while running, 2 bad usage or constraint, 3 the model can't be loaded, 4 cut off
 //! by the token limit before the grammar could end, 130 interrupted.
 
 mod args;
+#[cfg(feature = "bench")]
+mod bench;
 mod cases;
+mod check;
 mod explain;
 mod failure;
 mod run;
@@ -34,6 +39,9 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Test(args) => test::test(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Check(args) => check::check(&args),
+        #[cfg(feature = "bench")]
+        Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|failure| failure.report())
 }

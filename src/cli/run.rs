@@ -36,7 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     crate::sample::Sampler::new(request.sampling.clone(), &limits).map_err(BackendError::from)?;
 
     let model = load(&name, args).map_err(Failure::model)?;
-    let local = Local::new(model, limits)?;
+    let options = crate::Config::from_env().compiler_options();
+    let local = Local::with_options(model, limits, options)?;
     if let Some(compiled) = local.grammar(&request)? {
         for warning in compiled.warnings() {
             writeln!(std::io::stderr(), "warning: {warning}")?;
@@ -101,8 +102,18 @@ fn name_and_prompt(words: &[String], limits: &Limits) -> Result<(ModelName, Stri
     }
 }
 
-#[cfg(feature = "candle")]
 fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+    load_on(name, args.offline, args.threads, args.device)
+}
+
+/// Fetches a model where it must be, and loads it. No threads are as many as pay.
+#[cfg(feature = "candle")]
+pub(super) fn load_on(
+    name: &ModelName,
+    offline: bool,
+    threads: usize,
+    device: super::args::Device,
+) -> Result<Arc<dyn Model>, ModelError> {
     use super::args::Device;
     use crate::config::Config;
     use crate::model::candle::{CandleModel, DeviceChoice, LoadOptions};
@@ -110,20 +121,25 @@ fn load(name: &ModelName, args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> 
     use std::num::NonZeroUsize;
 
     let config = Config::from_env();
-    let options = FetchOptions { offline: args.offline || config.offline, ..config.fetch_options(true) };
+    let options = FetchOptions { offline: offline || config.offline, ..config.fetch_options(true) };
     let path = fetch(name, &options)?;
-    let device = match args.device {
+    let device = match device {
         Device::Auto => DeviceChoice::Auto,
         Device::Cpu => DeviceChoice::Cpu,
         Device::Cuda(number) => DeviceChoice::Cuda(number),
         Device::Metal => DeviceChoice::Metal,
     };
-    let options = LoadOptions { device, threads: NonZeroUsize::new(args.threads), ..LoadOptions::default() };
+    let options = LoadOptions { device, threads: NonZeroUsize::new(threads), ..LoadOptions::default() };
     Ok(Arc::new(CandleModel::load(&path, &options)?))
 }
 
 #[cfg(not(feature = "candle"))]
-fn load(_name: &ModelName, _args: &RunArgs) -> Result<Arc<dyn Model>, ModelError> {
+pub(super) fn load_on(
+    _name: &ModelName,
+    _offline: bool,
+    _threads: usize,
+    _device: super::args::Device,
+) -> Result<Arc<dyn Model>, ModelError> {
     Err(ModelError::Unsupported("running a .gguf needs the feature `candle`".into()))
 }
 

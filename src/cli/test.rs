@@ -7,17 +7,16 @@ use super::{
     cases::{Case, Outcome},
     failure::Failure,
 };
-use crate::{
-    Limits, Vocabulary, chat::ChatFormat, constraint::SchemaOptions, engine::Compiler, vocab::SpecialsHint,
-};
+use crate::{Limits, Vocabulary, chat::ChatFormat, engine::Compiler, vocab::SpecialsHint};
 
 pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let vocab = match &args.tokenizer {
         None => Vocabulary::single_bytes(),
         Some(path) => read_vocabulary(path)?,
     };
-    let compiler = Compiler::new(vocab, Limits::default()).map_err(Failure::runtime)?;
-    let options = SchemaOptions { whitespace: args.whitespace, ..SchemaOptions::default() };
+    let options = crate::Config::from_env().compiler_options();
+    let compiler = Compiler::with_options(vocab, Limits::default(), options).map_err(Failure::runtime)?;
+    let options = args.spelling.options(false);
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for path in &args.paths {
@@ -52,7 +51,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(Failure::RUNTIME) })
 }
 
-fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
+pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     let fail =
         |reason: &dyn std::fmt::Display| Failure::usage(format!("--tokenizer: {}: {reason}", path.display()));
     if path.extension().is_some_and(|extension| extension == "gguf") {

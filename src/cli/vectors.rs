@@ -105,7 +105,12 @@ impl ToolCase {
     }
 
     /// The grammar of a case of kind `tools`.
-    pub(super) fn grammar(&self, id: &str, vocab: &Arc<Vocabulary>, limits: &Limits) -> Result<Option<Grammar>, String> {
+    pub(super) fn grammar(
+        &self,
+        id: &str,
+        vocab: &Arc<Vocabulary>,
+        limits: &Limits,
+    ) -> Result<Option<Grammar>, String> {
         let choice = match self.tool_choice.as_deref() {
             None | Some("auto") => ToolChoice::Auto,
             Some("none") => ToolChoice::None,
@@ -115,13 +120,17 @@ impl ToolCase {
         // A case says what must be a call, not what may be thought before.
         let options = ReplyOptions { think: false, ..ReplyOptions::default() };
         let format = self.format(id, Some(vocab))?;
-        format.grammar(&self.tools(limits)?, &choice, &options, None, limits).map_err(|error| error.to_string())
+        format
+            .grammar(&self.tools(limits)?, &choice, &options, None, limits)
+            .map_err(|error| error.to_string())
     }
 
     /// Reads the vector's reply, whole and character by character.
     pub(super) fn read(&self, id: &str, limits: &Limits) -> Outcome {
         let read = || -> Result<Vec<String>, String> {
-            let (Some(raw), Some(expect)) = (&self.raw, &self.expect) else { return Err("the vector has no `expect`".into()) };
+            let (Some(raw), Some(expect)) = (&self.raw, &self.expect) else {
+                return Err("the vector has no `expect`".into());
+            };
             let (tools, format) = (self.tools(limits)?, self.format(id, None)?);
             let options = ReplyOptions::after(self.prompt.as_str());
             let read = |pieces: &mut dyn Iterator<Item = &str>| {
@@ -134,9 +143,10 @@ impl ToolCase {
                 reply
             };
             let mut wrong = Vec::new();
-            for (how, reply) in
-                [("whole", read(&mut std::iter::once(raw.as_str()))), ("in characters", read(&mut raw.split_inclusive(|_| true)))]
-            {
+            for (how, reply) in [
+                ("whole", read(&mut std::iter::once(raw.as_str()))),
+                ("in characters", read(&mut raw.split_inclusive(|_| true))),
+            ] {
                 expect.compare(&reply, how, &mut wrong);
             }
             Ok(wrong)

@@ -71,7 +71,11 @@ pub(super) fn assemble(skeleton: &str, parts: &[Part], tops: Vec<TopLevelGrammar
             old.push((name, new));
         }
         for (index, grammar) in inner.grammars.into_iter().enumerate() {
-            let name = if index == 0 { Some(part.name.clone()) } else { old.get(index - 1).map(|(_, new)| new.clone()) };
+            let name = if index == 0 {
+                Some(part.name.clone())
+            } else {
+                old.get(index - 1).map(|(_, new)| new.clone())
+            };
             let lark_grammar = grammar.lark_grammar.map(|text| rename(&text, &old));
             top.grammars.push(GrammarWithLexer { name, lark_grammar, json_schema: grammar.json_schema });
         }
@@ -123,6 +127,9 @@ mod tests {
     #[test]
     fn only_references_outside_literals_are_renamed() {
         let names = [("a".to_owned(), "p__a".to_owned())];
-        assert_eq!(rename("start: @a \"@a\" /@a\\/@a/ @ab // @a\n@a", &names), "start: @p__a \"@a\" /@a\\/@a/ @ab // @a\n@p__a");
+        assert_eq!(
+            rename("start: @a \"@a\" /@a\\/@a/ @ab // @a\n@a", &names),
+            "start: @p__a \"@a\" /@a\\/@a/ @ab // @a\n@p__a"
+        );
     }
 }

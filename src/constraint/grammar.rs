@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{
     ConstraintError, Warning,
     compose::{self, Part},
-    gbnf, json_schema, lark, regex,
+    gbnf, lark, one_line, regex,
 };
 use crate::vocab::Vocabulary;
 
@@ -29,7 +29,7 @@ pub struct GrammarKey([u8; 32]);
 /// What the grammar was made from, to name the place of an error.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
-    Schema(Arc<Value>),
+    Schema,
     Regex(String),
     Choice,
     Gbnf(Arc<gbnf::Lowered>),
@@ -64,6 +64,12 @@ impl Grammar {
         &self.warnings
     }
 
+    /// The grammar's text in llguidance's Lark, if it has one: for people who look into what a constraint becomes.
+    #[must_use]
+    pub fn lark(&self) -> Option<&str> {
+        self.top.grammars.first()?.lark_grammar.as_deref()
+    }
+
     /// Identifies the grammar in a cache.
     #[must_use]
     pub fn key(&self) -> GrammarKey {
@@ -96,18 +102,12 @@ impl Grammar {
     }
 
     /// The error to report when the engine refused this grammar with `message`.
-    ///
-    /// `compiles` tries another grammar; it finds out which part of a schema is at fault.
-    pub(crate) fn refusal(
-        &self,
-        message: &str,
-        compiles: &mut dyn FnMut(TopLevelGrammar) -> Result<(), String>,
-    ) -> ConstraintError {
+    pub(crate) fn refusal(&self, message: &str) -> ConstraintError {
         match &self.origin {
-            Origin::Schema(schema) => json_schema::locate(schema, message, compiles),
+            Origin::Schema => ConstraintError::Schema { pointer: String::new(), reason: one_line(message) },
             Origin::Regex(pattern) => regex::refusal(pattern, message),
             Origin::Choice => {
-                ConstraintError::Grammar { kind: "choice", position: None, reason: super::one_line(message) }
+                ConstraintError::Grammar { kind: "choice", position: None, reason: one_line(message) }
             }
             Origin::Gbnf(_) => gbnf::refusal(message),
             // Parts have been compiled by themselves before.

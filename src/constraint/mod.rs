@@ -17,15 +17,17 @@ mod compose;
 mod error;
 pub mod gbnf;
 mod grammar;
-mod json_schema;
+
 mod lark;
 mod regex;
+
+mod schema;
 
 pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};
-pub use json_schema::{JsonSchema, SchemaOptions, Whitespace};
+pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace};
 
 use crate::limits::Limits;
 

@@ -1,36 +1,50 @@
 //! A grammar compiled for a vocabulary, shared by all sequences under it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use super::{matcher::Matcher, parser::Guarded};
+use super::{
+    error::MatchError,
+    graph::Graph,
+    lexers::{Lexers, Seat},
+    masks::Masks,
+    matcher::Matcher,
+    sequence::Sequence,
+    verify::{Shadow, Verifier},
+};
 use crate::vocab::Vocabulary;
 
-/// A compiled grammar. Immutable but for a pool of idle parsers, whose warm caches the next sequences inherit.
+/// A compiled grammar. Its language doesn't change; what sequences find out about it is kept for the next ones.
 pub struct CompiledConstraint {
-    prototype: Guarded,
+    lexers: Lexers,
+    graph: Graph,
+    masks: Arc<Masks>,
+    verifier: Option<Arc<Verifier>>,
     vocab: Arc<Vocabulary>,
     warnings: Vec<String>,
-    /// Idle parsers, each at the start with caches of its own: sharing one lexer would make sequences queue for
-    /// its lock, and a panic under it would spoil them all.
-    idle: Mutex<Vec<Guarded>>,
-    most_idle: usize,
+    /// Of the lexers, when last looked at.
+    lexer_bytes: AtomicUsize,
 }
 
 impl CompiledConstraint {
     pub(super) fn new(
-        prototype: Guarded,
+        lexers: Lexers,
+        graph: Graph,
+        masks: Arc<Masks>,
+        verifier: Option<Arc<Verifier>>,
         vocab: Arc<Vocabulary>,
         warnings: Vec<String>,
-        most_idle: usize,
     ) -> Self {
-        Self { prototype, vocab, warnings, idle: Mutex::default(), most_idle }
+        let lexer_bytes = AtomicUsize::new(lexers.size().1);
+        Self { lexers, graph, masks, verifier, vocab, warnings, lexer_bytes }
     }
 
     /// A matcher at the start of a text, independent of all others.
     #[must_use]
     pub fn matcher(self: &Arc<Self>) -> Matcher {
-        let idle = self.lock().pop();
-        Matcher::new(idle.unwrap_or_else(|| self.prototype.deep_clone()), Arc::clone(self))
+        Matcher::new(Arc::clone(self))
     }
 
     /// What is probably not as it was meant: in the grammar, or found while compiling it.
@@ -45,41 +59,61 @@ impl CompiledConstraint {
         &self.vocab
     }
 
-    /// Estimated memory held, in bytes: lexer states of the prototype and of idle parsers by the engine's own
-    /// count, and as much again for what it doesn't count (rules, expressions, Earley rows).
+    /// Estimated memory held, in bytes: lexer states by the engine's own count, and as much again for what it
+    /// doesn't count (rules, expressions, Earley rows); what is kept of masks and of histories. The masks
+    /// themselves are the compiler's, and counted there.
     #[must_use]
     pub fn bytes(&self) -> usize {
         const LEAST: usize = 64 << 10;
-        let idle: usize = self.lock().iter().map(Guarded::bytes).sum();
-        LEAST + 2 * (self.prototype.bytes() + idle)
+        LEAST + 2 * self.lexer_bytes.load(Ordering::Relaxed) + self.graph.bytes()
     }
 
-    /// Takes back a parser that a sequence is done with. One that failed, or can't go back to its start, is
-    /// dropped.
-    pub(super) fn recycle(&self, mut parser: Guarded) {
-        if !parser.is_healthy() || !parser.can_roll_back() || self.lock().len() >= self.most_idle {
-            return;
-        }
-        if parser.is_cancellable() {
-            // Whoever holds the handle could cancel the next sequence; a clone has a handle of its own.
-            parser = parser.shallow_clone();
-        }
-        if parser.reset().is_ok() {
-            let mut idle = self.lock();
-            if idle.len() < self.most_idle {
-                idle.push(parser);
-            }
-        }
+    /// Finds out whether anything may come at all, and what.
+    pub(super) fn first_mask(&self) -> Result<(), MatchError> {
+        let mut sequence = Sequence::new();
+        let (forced, mask) = sequence.run(self, &[], |parser, seat| {
+            let forced = parser.forced()?;
+            let mask = match forced.first() {
+                Some(&id) => self.masks.one(id),
+                None => seat.share_mask(&self.masks, &parser.mask()?),
+            };
+            Ok((forced, mask))
+        })?;
+        let root = self.graph.root();
+        self.graph.learn_forced(root, &forced);
+        self.graph.learn_mask(root, &mask);
+        sequence.retire(self);
+        Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Guarded>> {
-        // A list of parsers is whole at any moment.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lexers(&self) -> &Lexers {
+        &self.lexers
+    }
+
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(super) fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
+    pub(super) fn shadow(&self) -> Option<Shadow> {
+        self.verifier.as_ref().map(Verifier::shadow)
+    }
+
+    /// Looks at a lexer's size after use.
+    pub(super) fn review(&self, seat: &Seat) {
+        self.lexers.review(seat);
+        self.lexer_bytes.store(self.lexers.size().1, Ordering::Relaxed);
     }
 }
 
 impl std::fmt::Debug for CompiledConstraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CompiledConstraint").field("idle", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("CompiledConstraint")
+            .field("lexers", &self.lexers)
+            .field("graph", &self.graph)
+            .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,25 @@
 //! Grammars to compiled constraints, over one vocabulary.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use llguidance::{ParserFactory, api::TopLevelGrammar};
+use llguidance::{
+    ParserFactory, TokenParser,
+    api::TopLevelGrammar,
+    earley::{BiasComputer, SlicedBiasComputer},
+};
+use toktrie::TokEnv;
 
 use super::{
     cache::Cache,
     compiled::CompiledConstraint,
     error::{CompileError, MatchError},
+    graph::Graph,
+    lexers::{Lexers, ProbeSource, Source},
+    masks::Masks,
+    memo::Memo,
     parser::Guarded,
+    probe::{Probe, Slices},
+    verify::Verifier,
 };
 use crate::{
     constraint::{ConstraintError, Grammar, one_line},
@@ -20,10 +31,48 @@ use crate::{
 ///
 /// Making one costs up to a second or so on a large vocabulary; share it.
 pub struct Compiler {
+    engine: Arc<Engine>,
+    options: CompilerOptions,
+    masks: Arc<Masks>,
+    cache: Cache,
+}
+
+/// How a [`Compiler`] goes about it; nothing here changes what it allows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CompilerOptions {
+    /// Whether llguidance's own masks are computed beside ours and compared, so that a difference fails the
+    /// sequence. Slow; default false.
+    pub verify_masks: bool,
+}
+
+/// What parsers of one vocabulary are made with.
+struct Engine {
     factory: ParserFactory,
+    env: TokEnv,
     vocab: Arc<Vocabulary>,
     limits: Limits,
-    cache: Cache,
+    slices: Arc<Slices>,
+    /// llguidance's own computer of masks; made when first needed.
+    plain: OnceLock<Result<Arc<SlicedBiasComputer>, String>>,
+}
+
+impl Engine {
+    fn plain(&self) -> Result<Arc<dyn BiasComputer>, CompileError> {
+        let plain = self.plain.get_or_init(|| {
+            SlicedBiasComputer::new(&self.env, &Slices::expressions())
+                .map(Arc::new)
+                .map_err(|error| one_line(&error.to_string()))
+        });
+        match plain {
+            Ok(plain) => Ok(Arc::clone(plain) as _),
+            Err(error) => Err(CompileError::Vocabulary(error.clone())),
+        }
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::new(Arc::clone(&self.slices), Arc::clone(&self.env), self.limits.mask_cache_bytes)
+    }
 }
 
 impl Compiler {
@@ -33,8 +82,25 @@ impl Compiler {
     ///
     /// [`CompileError::Vocabulary`] when the engine can't use the vocabulary.
     pub fn new(vocab: Arc<Vocabulary>, limits: Limits) -> Result<Self, CompileError> {
-        let mut factory = ParserFactory::new_simple(vocab.env())
+        Self::with_options(vocab, limits, CompilerOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn with_options(
+        vocab: Arc<Vocabulary>,
+        limits: Limits,
+        options: CompilerOptions,
+    ) -> Result<Self, CompileError> {
+        let memo = Arc::new(Memo::new(Arc::clone(vocab.env())));
+        let env: TokEnv = memo.clone();
+        let mut factory = ParserFactory::new_simple(&env)
             .map_err(|error| CompileError::Vocabulary(one_line(&error.to_string())))?;
+        // Every parser is given another computer of masks than the factory's.
+        memo.open();
         // By default the engine writes warnings to stderr, and the grammar and the text so far into its errors.
         factory.quiet();
         let engine = factory.limits_mut();
@@ -45,8 +111,11 @@ impl Compiler {
         engine.step_max_items = limits.mask_items;
         engine.max_lexer_states = limits.lexer_states;
         engine.max_grammar_size = limits.grammar_symbols;
+        let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
-        Ok(Self { factory, vocab, limits, cache })
+        let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
+        let engine = Engine { factory, env, vocab, limits, slices, plain: OnceLock::new() };
+        Ok(Self { engine: Arc::new(engine), options, masks, cache })
     }
 
     /// The compiled form of `grammar`: a kept one, or a new one. Callers that ask for the same grammar at the
@@ -62,13 +131,13 @@ impl Compiler {
     /// The vocabulary it compiles for.
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        &self.vocab
+        &self.engine.vocab
     }
 
     /// The limits it keeps.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.engine.limits
     }
 
     /// Compiled constraints kept at the moment, and their estimated size in bytes.
@@ -77,7 +146,15 @@ impl Compiler {
         self.cache.size()
     }
 
+    /// Memory held by finished masks, which all constraints share, in bytes.
+    #[must_use]
+    pub fn mask_bytes(&self) -> usize {
+        self.masks.bytes()
+    }
+
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
+        let engine = &self.engine;
+        let top = grammar.complete(&engine.vocab)?;
         // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
         // reached.
         for part in grammar.parts() {
@@ -86,35 +163,91 @@ impl Compiler {
                 error => error,
             })?;
         }
-        let parser = self.factory.create_parser(grammar.complete(&self.vocab)?).map_err(|error| {
-            let mut compiles = |part: TopLevelGrammar| match self.factory.create_parser(part) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            };
-            grammar.refusal(&error.to_string(), &mut compiles)
-        })?;
-        let mut prototype = Guarded::new(parser);
-        // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
-        // (`a{1000000000000}`) is found out here and not at the first token.
-        let mut probe = prototype.deep_clone();
-        if !probe.is_stopped() {
-            probe.forced().and_then(|_| probe.mask()).map_err(|error| match error {
-                MatchError::DeadEnd => refused(grammar, "nothing matches it: the language is empty"),
-                error => refused(grammar, &error.to_string()),
-            })?;
-        }
+        let parser = create_parser(&engine.factory, &top).map_err(|error| grammar.refusal(&error))?;
+        let mut parser = Guarded::new(parser);
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
-        warnings.extend(prototype.warnings());
-        if prototype.is_accepting().unwrap_or(false) {
+        warnings.extend(parser.warnings());
+        if parser.is_accepting().unwrap_or(false) {
             warnings
                 .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
         }
-        Ok(CompiledConstraint::new(prototype, Arc::clone(&self.vocab), warnings, self.limits.pooled_matchers))
+        let plain = parser.hides_bytes().then(|| engine.plain()).transpose()?;
+        let source = self.source(top, plain.clone());
+        if let Some(plain) = &plain {
+            parser.set_computer(Arc::clone(plain));
+        }
+        let probe: Option<Box<ProbeSource>> = plain.is_none().then(|| {
+            let engine = Arc::clone(engine);
+            Box::new(move || engine.probe()) as _
+        });
+        let limits = &engine.limits;
+        let verifier = match self.options.verify_masks {
+            true => Some(Verifier::new(Arc::clone(&source), engine.plain()?, engine.vocab.size())),
+            false => None,
+        };
+        let lexers = Lexers::new(
+            parser,
+            source,
+            probe,
+            limits.pooled_matchers,
+            limits.lexer_bytes,
+            limits.lexer_states / 2,
+        );
+        let constraint = CompiledConstraint::new(
+            lexers,
+            Graph::new(limits.history_bytes),
+            Arc::clone(&self.masks),
+            verifier.map(Arc::new),
+            Arc::clone(&engine.vocab),
+            warnings,
+        );
+        // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
+        // (`a{1000000000000}`) is found out here and not at the first token.
+        constraint.first_mask().map_err(|error| match error {
+            MatchError::DeadEnd => refused(grammar, "nothing matches it: the language is empty"),
+            error => refused(grammar, &error.to_string()),
+        })?;
+        Ok(constraint)
+    }
+
+    /// Compiles the grammar once more, for a lexer of its own.
+    fn source(&self, top: TopLevelGrammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
+        let engine = Arc::clone(&self.engine);
+        Arc::new(move || {
+            let parser = create_parser(&engine.factory, &top);
+            let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
+            let mut parser = Guarded::new(parser);
+            if let Some(plain) = &plain {
+                parser.set_computer(Arc::clone(plain));
+            }
+            Ok(parser)
+        })
     }
 }
 
+/// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
+/// large stack.
+fn create_parser(factory: &ParserFactory, top: &TopLevelGrammar) -> Result<TokenParser, String> {
+    const SMALL: usize = 16 << 10;
+    const STACK: usize = 1 << 30;
+    let bytes: usize =
+        top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum();
+    if bytes <= SMALL {
+        return factory.create_parser(top.clone()).map_err(|error| error.to_string());
+    }
+    std::thread::scope(|scope| {
+        let create = || factory.create_parser(top.clone());
+        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, create);
+        let worker = worker.map_err(|error| error.to_string())?;
+        match worker.join() {
+            Ok(parser) => parser.map_err(|error| error.to_string()),
+            Err(_) => Err("the engine failed on this grammar".to_owned()),
+        }
+    })
+}
+
 fn refused(grammar: &Grammar, message: &str) -> ConstraintError {
-    grammar.refusal(message, &mut |_| Ok(()))
+    grammar.refusal(message)
 }
 
 impl std::fmt::Debug for Compiler {

@@ -2,33 +2,41 @@
 
 use std::sync::Arc;
 
-use llguidance::CancellationHandle;
-
-use super::{compiled::CompiledConstraint, error::MatchError, parser::Guarded};
+use super::{
+    compiled::CompiledConstraint,
+    error::MatchError,
+    graph::Place,
+    sequence::{Cancel, Sequence},
+    verify::Shadow,
+};
 use crate::token::{TokenId, TokenMask};
 
 /// The state of one sequence under a [`CompiledConstraint`].
 ///
-/// Not thread-safe by itself, but free to move between threads. A matcher that is dropped in good health goes
-/// back to its constraint's pool.
+/// Not thread-safe by itself, but free to move between threads. What it finds out is kept by its constraint for
+/// those that come after it.
 ///
 /// Invariants: every token in a [`mask`](Self::mask) is one that [`commit`](Self::commit) takes; every forced
 /// token is the only one in the mask it would be drawn from; nothing that fails changes the state.
 pub struct Matcher {
-    /// `None` only while it is being dropped.
-    parser: Option<Guarded>,
     home: Arc<CompiledConstraint>,
-    /// Tokens committed, for going back where the parser can't.
+    sequence: Sequence,
+    /// Tokens committed.
     tokens: Vec<TokenId>,
-    /// A stop token committed after the parser had stopped by itself, which the parser knows nothing of.
+    /// Places of the graph, by number of tokens committed; fewer where the graph has forgotten them.
+    places: Vec<Place>,
+    /// Whether the text must end here.
+    complete: bool,
+    /// A stop token committed after the text had to end, which the parser knows nothing of.
     closed: bool,
-    /// Whether another matcher shares the lexer.
-    shared: bool,
+    /// The last mask that was found out, for it often comes again, and after how many tokens.
+    last: Option<(usize, TokenMask)>,
+    shadow: Option<Shadow>,
 }
 
 /// Cancels a [`Matcher`] from any thread, even in the middle of a mask.
 #[derive(Debug, Clone)]
-pub struct Canceller(CancellationHandle);
+pub struct Canceller(Arc<Cancel>);
 
 impl Canceller {
     /// Makes every later call of the matcher fail with [`MatchError::Cancelled`].
@@ -44,8 +52,19 @@ impl Canceller {
 }
 
 impl Matcher {
-    pub(super) fn new(parser: Guarded, home: Arc<CompiledConstraint>) -> Self {
-        Self { parser: Some(parser), home, tokens: Vec::new(), closed: false, shared: false }
+    pub(super) fn new(home: Arc<CompiledConstraint>) -> Self {
+        let places = vec![home.graph().root()];
+        let shadow = home.shadow();
+        Self {
+            home,
+            sequence: Sequence::new(),
+            tokens: Vec::new(),
+            places,
+            complete: false,
+            closed: false,
+            last: None,
+            shadow,
+        }
     }
 
     /// The tokens that may come next. Stop tokens are among them exactly where the text may end; where it must,
@@ -58,18 +77,59 @@ impl Matcher {
     ///
     /// [`MatchError::TooComplex`], [`MatchError::DeadEnd`], [`MatchError::Cancelled`], [`MatchError::Internal`].
     pub fn mask(&mut self) -> Result<TokenMask, MatchError> {
-        let vocab = Arc::clone(self.home.vocabulary());
-        if self.closed {
-            return Ok(TokenMask::none(vocab.size()));
+        if let Some(known) = self.known_mask() {
+            return known;
         }
-        let parser = self.parser();
-        if parser.is_stopped() {
-            parser.is_accepting()?; // for cancellation
-            return Ok(TokenMask::from_ids(vocab.size(), vocab.stop_tokens().iter().copied()));
+        let home = Arc::clone(&self.home);
+        let found = self.find_mask(&home);
+        let mask = self.verified(found)?;
+        if let Some(place) = self.place() {
+            home.graph().learn_mask(place, &mask);
         }
-        let mask = parser.mask()?;
-        // The engine's set has one bit more than there are tokens, and so sometimes a word more.
-        Ok(TokenMask::from_words(vocab.size(), mask.as_slice()))
+        Ok(mask)
+    }
+
+    /// The mask, or an error, where neither takes a parser to tell.
+    pub(super) fn known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
+        if let Err(error) = self.sequence.check() {
+            return Some(Err(error));
+        }
+        let masks = self.home.masks();
+        if self.complete {
+            return Some(Ok(if self.closed { masks.none.clone() } else { masks.stop.clone() }));
+        }
+        let known = self.home.graph().mask(self.place()?)?;
+        Some(self.verified(Ok(known)))
+    }
+
+    /// What it says beside llguidance, where that is asked for.
+    fn verified(&mut self, found: Result<TokenMask, MatchError>) -> Result<TokenMask, MatchError> {
+        match &mut self.shadow {
+            Some(shadow) => shadow.check(&self.tokens, found),
+            None => found,
+        }
+    }
+
+    /// Takes a seat at a lexer, if it can, and tells which: those with the same one wait for each other.
+    pub(super) fn sit_down(&mut self) -> Option<usize> {
+        self.sequence.sit_down(&self.home)
+    }
+
+    fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
+        let Self { sequence, tokens, last, .. } = self;
+        let mask = sequence.run(home, tokens, |parser, seat| {
+            // Forced tokens aren't looked for twice: the parser keeps them for its mask.
+            if let Some(&id) = parser.forced()?.first() {
+                return Ok(home.masks().one(id));
+            }
+            let set = parser.mask()?;
+            Ok(match last {
+                Some((_, last)) if last.says(set.as_slice()) => last.clone(),
+                _ => seat.share_mask(home.masks(), &set),
+            })
+        })?;
+        self.last = Some((self.tokens.len(), mask.clone()));
+        Ok(mask)
     }
 
     /// Takes tokens, all of them or none.
@@ -79,21 +139,82 @@ impl Matcher {
     /// [`MatchError::Forbidden`] names the first that isn't allowed; the state is as before. Others as for
     /// [`mask`](Self::mask).
     pub fn commit(&mut self, ids: &[TokenId]) -> Result<(), MatchError> {
-        let taken = self.accepts(ids)?;
-        if let Some(&id) = ids.get(taken) {
-            return Err(MatchError::Forbidden { index: taken, id });
+        self.sequence.check()?;
+        if !self.is_known(ids) && !self.is_in_last_mask(ids) {
+            let taken = self.accepts(ids)?;
+            if let Some(&id) = ids.get(taken) {
+                return Err(MatchError::Forbidden { index: taken, id });
+            }
         }
-        if ids.is_empty() {
+        for &id in ids {
+            self.take(id)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the graph or a mask says that the tokens can be taken.
+    fn is_known(&self, ids: &[TokenId]) -> bool {
+        let Some(mut place) = self.place() else { return false };
+        if self.complete {
+            return false;
+        }
+        for (index, &id) in ids.iter().enumerate() {
+            match self.home.graph().next(place, id) {
+                Some((next, _)) => place = next,
+                None => {
+                    // A stop token that comes after others needs to be looked at more closely.
+                    return index + 1 == ids.len()
+                        && self.home.graph().mask(place).is_some_and(|mask| mask.allows(id));
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether a token is in the mask that was just found.
+    fn is_in_last_mask(&self, ids: &[TokenId]) -> bool {
+        !self.complete
+            && ids.len() == 1
+            && self.last.as_ref().is_some_and(|(at, mask)| *at == self.tokens.len() && mask.allows(ids[0]))
+    }
+
+    /// Takes a token that can be taken.
+    fn take(&mut self, id: TokenId) -> Result<(), MatchError> {
+        if self.complete {
+            // Only a single stop token is let through.
+            self.closed = true;
+            self.tokens.push(id);
             return Ok(());
         }
-        if self.parser().is_stopped() {
-            // `accepts` has let through a single stop token.
-            self.closed = true;
-        } else {
-            self.parser().consume(ids)?;
+        let home = Arc::clone(&self.home);
+        let place = self.place();
+        let known = place.and_then(|place| home.graph().next(place, id));
+        let next = match known {
+            Some((next, complete)) => {
+                self.complete = complete;
+                Some(next)
+            }
+            None => {
+                self.complete = self.sequence.run(&home, &self.tokens, |parser, _| {
+                    parser.consume(id)?;
+                    Ok(parser.is_stopped())
+                })?;
+                self.sequence.consumed_one();
+                place.and_then(|place| home.graph().learn_next(place, id, self.complete))
+            }
+        };
+        self.tokens.push(id);
+        match next {
+            Some(next) => self.places.push(next),
+            // The graph was emptied. Histories are taken up again with the next sequence.
+            None => self.places.clear(),
         }
-        self.tokens.extend_from_slice(ids);
         Ok(())
+    }
+
+    /// The place of the graph that the tokens lead to.
+    fn place(&self) -> Option<Place> {
+        (self.places.len() == self.tokens.len() + 1).then(|| self.places.last().copied()).flatten()
     }
 
     /// How many of `ids` could be committed, one after the other, without committing any.
@@ -102,8 +223,9 @@ impl Matcher {
     ///
     /// As for [`mask`](Self::mask).
     pub fn accepts(&mut self, ids: &[TokenId]) -> Result<usize, MatchError> {
-        let vocab = Arc::clone(self.home.vocabulary());
-        let is_stop = |id: &TokenId| vocab.stop_tokens().contains(id);
+        self.sequence.check()?;
+        let home = Arc::clone(&self.home);
+        let vocab = home.vocabulary();
         // An id without bytes would be taken without effect, and one past the vocabulary would end the parser.
         let exist =
             ids.iter().take_while(|&&id| (id as usize) < vocab.size() && !vocab.bytes(id).is_empty()).count();
@@ -111,12 +233,10 @@ impl Matcher {
         if self.closed {
             return Ok(0);
         }
-        let parser = self.parser();
-        if parser.is_stopped() {
-            parser.is_accepting()?; // for cancellation
-            return Ok(usize::from(ids.first().is_some_and(is_stop)));
+        if self.complete {
+            return Ok(usize::from(ids.first().is_some_and(|id| vocab.stop_tokens().contains(id))));
         }
-        parser.validate(ids)
+        self.sequence.run(&home, &self.tokens, |parser, _| parser.validate(ids))
     }
 
     /// Takes back the last `tokens` tokens.
@@ -131,21 +251,14 @@ impl Matcher {
         if tokens == 0 {
             return Ok(());
         }
-        let known = tokens - usize::from(self.closed);
-        if self.parser().can_roll_back() {
-            self.parser().rollback(known)?;
-        } else {
-            // Grammars with `stop=` or `max_tokens=` can't go back: begin anew and come to the same place.
-            self.parser().is_accepting()?; // for cancellation
-            let mut anew = self.home.matcher();
-            anew.commit(&self.tokens[..keep])?;
-            anew.parser().replace(self.parser());
-            std::mem::swap(&mut self.parser, &mut anew.parser);
-            self.shared = false;
-        }
+        self.sequence.check()?;
+        // Nothing comes after the end but the stop token that closes it.
+        self.complete = self.closed && tokens == 1;
         self.closed = false;
+        self.last = None;
         self.tokens.truncate(keep);
-        Ok(())
+        self.places.truncate(keep + 1);
+        self.sequence.go_back(keep)
     }
 
     /// The tokens that must come next, whatever the model says; none where there is a choice, where the text may
@@ -155,10 +268,20 @@ impl Matcher {
     ///
     /// As for [`mask`](Self::mask).
     pub fn forced(&mut self) -> Result<Vec<TokenId>, MatchError> {
-        if self.closed || self.parser().is_stopped() || !self.home.vocabulary().is_canonical() {
+        self.sequence.check()?;
+        if self.complete || !self.home.vocabulary().is_canonical() {
             return Ok(Vec::new());
         }
-        self.parser().forced()
+        let home = Arc::clone(&self.home);
+        let place = self.place();
+        if let Some(known) = place.and_then(|place| home.graph().forced(place)) {
+            return Ok(known.to_vec());
+        }
+        let forced = self.sequence.run(&home, &self.tokens, |parser, _| parser.forced())?;
+        if let Some(place) = place {
+            home.graph().learn_forced(place, &forced);
+        }
+        Ok(forced)
     }
 
     /// Whether the text may end here.
@@ -167,14 +290,26 @@ impl Matcher {
     ///
     /// As for [`mask`](Self::mask).
     pub fn is_accepting(&mut self) -> Result<bool, MatchError> {
-        let stopped = self.parser().is_stopped();
-        Ok(self.parser().is_accepting()? || stopped)
+        self.sequence.check()?;
+        if self.complete {
+            return Ok(true);
+        }
+        let home = Arc::clone(&self.home);
+        let place = self.place();
+        if let Some(known) = place.and_then(|place| home.graph().accepting(place)) {
+            return Ok(known);
+        }
+        let accepting = self.sequence.run(&home, &self.tokens, |parser, _| parser.is_accepting())?;
+        if let Some(place) = place {
+            home.graph().learn_accepting(place, accepting);
+        }
+        Ok(accepting)
     }
 
     /// Whether the text must end here: only stop tokens may come, or one has come.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.parser.as_ref().is_some_and(Guarded::is_stopped)
+        self.complete
     }
 
     /// The tokens committed so far.
@@ -185,20 +320,22 @@ impl Matcher {
 
     /// A handle that cancels this matcher from any thread. Forks have handles of their own.
     pub fn canceller(&mut self) -> Canceller {
-        Canceller(self.parser().canceller())
+        Canceller(self.sequence.canceller())
     }
 
     /// A matcher in the same state, which goes its own way from here: for beams and speculation. Cheap; the two
     /// share a lexer, and so take turns when they run on different threads.
     #[must_use]
     pub fn fork(&mut self) -> Self {
-        self.shared = true;
         Self {
-            parser: Some(self.parser().shallow_clone()),
             home: Arc::clone(&self.home),
+            sequence: self.sequence.fork(),
             tokens: self.tokens.clone(),
+            places: self.places.clone(),
+            complete: self.complete,
             closed: self.closed,
-            shared: true,
+            last: self.last.clone(),
+            shadow: self.home.shadow(),
         }
     }
 
@@ -207,19 +344,11 @@ impl Matcher {
     pub fn constraint(&self) -> &Arc<CompiledConstraint> {
         &self.home
     }
-
-    fn parser(&mut self) -> &mut Guarded {
-        self.parser.as_mut().expect("only `drop` takes the parser")
-    }
 }
 
 impl Drop for Matcher {
     fn drop(&mut self) {
-        if let Some(parser) = self.parser.take()
-            && !self.shared
-        {
-            self.home.recycle(parser);
-        }
+        self.sequence.retire(&self.home);
     }
 }
 
@@ -227,7 +356,7 @@ impl std::fmt::Debug for Matcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Matcher")
             .field("tokens", &self.tokens.len())
-            .field("complete", &self.is_complete())
+            .field("complete", &self.complete)
             .finish_non_exhaustive()
     }
 }

@@ -15,14 +15,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod cache;
 mod compiled;
 mod compiler;
 mod error;
+mod graph;
+mod lexers;
+mod masks;
 mod matcher;
+mod memo;
 mod parser;
+mod probe;
+mod sequence;
+mod verify;
 
+pub use batch::fill_masks;
 pub use compiled::CompiledConstraint;
-pub use compiler::Compiler;
+pub use compiler::{Compiler, CompilerOptions};
 pub use error::{CompileError, MatchError};
 pub use matcher::{Canceller, Matcher};

@@ -1,42 +1,58 @@
 //! The parser of one sequence, behind a guard.
 //!
 //! llguidance's `TokenParser` panics on broken invariants, goes on after errors as if nothing had happened, and
-//! tells what went wrong by a stop reason. [`Guarded`] catches panics, remembers the first error for good, and
-//! turns stop reasons into [`MatchError`]s. (The crate's own `Matcher` does the first two, but forgets the stop
-//! reason when it fails, so that a limit can't be told from a bug.)
+//! tells what went wrong by a stop reason. [`Guarded`] catches panics and turns stop reasons into [`MatchError`]s;
+//! after an error it isn't used again. (The crate's own `Matcher` does the like, but forgets the stop reason when it
+//! fails, so that a limit can't be told from a bug.)
 
-use std::{convert::Infallible, fmt::Display, panic::AssertUnwindSafe};
+use std::{convert::Infallible, fmt::Display, panic::AssertUnwindSafe, sync::Arc};
 
-use llguidance::{CancellationHandle, TokenParser, api::StopReason, panic_utils::catch_unwind};
-use toktrie::{SimpleVob, TokenId};
+use llguidance::{
+    CancellationHandle, TokenParser,
+    api::StopReason,
+    earley::{BiasComputer, ParserRecognizer},
+    panic_utils::catch_unwind,
+};
+use toktrie::{SimpleVob, TokTrie, TokenId};
 
 use super::error::MatchError;
 use crate::constraint::one_line;
 
-/// A started parser, and the error that ended it.
+/// A started parser.
 pub(super) struct Guarded {
     parser: TokenParser,
-    failed: Option<MatchError>,
-    /// The handle of a parser that this one took the place of.
-    inherited: Option<CancellationHandle>,
+    /// Whether the lexer, which clones share, may be in no state to go on.
+    spoiled: bool,
 }
 
 impl Guarded {
     /// Starts a fresh parser.
     pub(super) fn new(mut parser: TokenParser) -> Self {
         parser.start_without_prompt();
-        Self { parser, failed: None, inherited: None }
+        Self { parser, spoiled: false }
     }
 
-    /// A parser in the same state with lexer caches of its own.
-    pub(super) fn deep_clone(&self) -> Self {
-        Self { parser: self.parser.deep_clone(), failed: self.failed.clone(), inherited: None }
+    /// A parser in the same state with lexer caches of its own. Waits for the lexer.
+    ///
+    /// # Errors
+    ///
+    /// The lexer is spoiled.
+    pub(super) fn deep_clone(&mut self) -> Result<Self, MatchError> {
+        // A lexer in error stays so in its copies.
+        self.look()?;
+        let parser = self.run(|parser| Ok::<_, Infallible>(parser.deep_clone()))?;
+        Ok(Self { parser, spoiled: false })
     }
 
-    /// A parser in the same state that shares the lexer and its lock; cheap, for the same thread.
-    /// Cancelling one doesn't cancel the other.
+    /// A parser in the same state that shares the lexer and its lock; cheap.
     pub(super) fn shallow_clone(&self) -> Self {
-        Self { parser: self.parser.clone(), failed: self.failed.clone(), inherited: None }
+        Self { parser: self.parser.clone(), spoiled: self.spoiled }
+    }
+
+    /// Has masks computed by `computer` from now on, in this parser and its clones.
+    pub(super) fn set_computer(&mut self, computer: Arc<dyn BiasComputer>) {
+        self.parser.bias_computer = computer;
+        self.parser.invalidate_bias_cache();
     }
 
     pub(super) fn mask(&mut self) -> Result<SimpleVob, MatchError> {
@@ -48,23 +64,22 @@ impl Guarded {
         self.run(|parser| parser.validate_tokens_raw(ids))
     }
 
-    /// Consumes tokens that [`Self::validate`] would.
-    pub(super) fn consume(&mut self, ids: &[TokenId]) -> Result<(), MatchError> {
+    /// Consumes a token that [`Self::validate`] would let through, or that is in the mask.
+    pub(super) fn consume(&mut self, id: TokenId) -> Result<(), MatchError> {
         self.run(|parser| {
-            for &id in ids {
-                // Backtracking is only reported with a capability that is never asked for.
-                parser.consume_token(id)?;
-            }
+            // Backtracking is only reported with a capability that is never asked for.
+            parser.consume_token(id)?;
             parser.check_stop().map(|_| ())
         })
     }
 
     pub(super) fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
-        self.run(|parser| parser.rollback(tokens))
-    }
-
-    pub(super) fn reset(&mut self) -> Result<(), MatchError> {
-        self.run(TokenParser::reset)
+        self.run(|parser| {
+            // llguidance 1.9.1 keeps its last mask by lexer state and number of rows, and goes on keeping it here; on
+            // another way to as many rows it would hand it out again.
+            parser.invalidate_bias_cache();
+            parser.rollback(tokens)
+        })
     }
 
     pub(super) fn is_accepting(&mut self) -> Result<bool, MatchError> {
@@ -74,86 +89,105 @@ impl Guarded {
     /// Tokens that must follow. The engine answers with none when it fails, too: hence the second look.
     pub(super) fn forced(&mut self) -> Result<Vec<TokenId>, MatchError> {
         let ids = self.run(|parser| Ok::<_, Infallible>(parser.compute_ff_tokens()))?;
-        let Some(error) = self.parser.parser.get_error() else { return Ok(ids) };
-        Err(self.fail(error.stop_reason(), &error.message()))
+        self.look()?;
+        Ok(ids)
+    }
+
+    /// Gives the lexer the work of one mask to spend, as a mask does.
+    pub(super) fn refuel(&mut self) -> Result<(), MatchError> {
+        self.run(|parser| {
+            let env = Arc::clone(&parser.token_env);
+            parser.parser.compute_bias(&Refuel(env.tok_trie()), b"-");
+            Ok::<_, Infallible>(())
+        })
     }
 
     /// Whether the end was reached, so that nothing may follow.
     pub(super) fn is_stopped(&self) -> bool {
-        self.failed.is_none() && self.parser.stopped() && self.parser.stop_reason().is_ok()
+        self.parser.stopped() && self.parser.stop_reason().is_ok()
     }
 
-    pub(super) fn is_healthy(&self) -> bool {
-        self.failed.is_none() && !self.is_cancelled()
-    }
-
-    /// Whether a handle to it was handed out.
-    pub(super) fn is_cancellable(&self) -> bool {
-        self.parser.cancellation_handle().is_some() || self.inherited.is_some()
-    }
-
-    /// Takes the place of `other`: whoever could cancel that one can cancel this one.
-    pub(super) fn replace(&mut self, other: &Self) {
-        self.inherited = other.canceller_handle();
+    /// Whether an error was, or may have been, the lexer's, so that other parsers of it will fail, too.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled
     }
 
     pub(super) fn can_roll_back(&self) -> bool {
         self.parser.parser.grammar().lexer_spec().can_rollback()
     }
 
+    /// Whether the parser rewrites its stack when a lexeme ends, so that a mask depends on the order of the walk.
+    pub(super) fn hides_bytes(&self) -> bool {
+        self.parser.parser.grammar().lexer_spec().has_stop
+    }
+
     pub(super) fn warnings(&mut self) -> Vec<String> {
         self.parser.grammar_warnings()
     }
 
-    /// Bytes the lexer holds by its own count.
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes the lexer holds by its own count, and its states. Waits for the lexer.
+    pub(super) fn lexer_size(&self) -> (usize, usize) {
         // The count takes the lexer's lock, which a panic has poisoned.
-        if self.failed.is_some() { 0 } else { self.parser.parser.lexer_stats().num_bytes }
+        if self.spoiled {
+            return (0, 0);
+        }
+        let stats = self.parser.parser.lexer_stats();
+        (stats.num_bytes, stats.num_states)
     }
 
     pub(super) fn canceller(&mut self) -> CancellationHandle {
-        self.inherited.clone().unwrap_or_else(|| self.parser.enable_cancellation())
+        self.parser.enable_cancellation()
     }
 
-    fn canceller_handle(&self) -> Option<CancellationHandle> {
-        self.inherited.clone().or_else(|| self.parser.cancellation_handle())
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.canceller_handle().is_some_and(|handle| handle.is_cancelled())
+    fn look(&mut self) -> Result<(), MatchError> {
+        let error = self.run(|parser| Ok::<_, Infallible>(parser.parser.get_error()))?;
+        match error {
+            Some(error) => Err(self.fail(error.stop_reason(), &error.message())),
+            None => Ok(()),
+        }
     }
 
     fn run<T, E: Display>(
         &mut self,
         step: impl FnOnce(&mut TokenParser) -> Result<T, E>,
     ) -> Result<T, MatchError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let result = if self.is_cancelled() {
-            Err(String::new())
-        } else {
-            let parser = &mut self.parser;
-            match catch_unwind(AssertUnwindSafe(|| Ok(step(parser)))) {
-                Ok(result) => result.map_err(|error| error.to_string()),
-                Err(panic) => Err(panic.to_string()),
+        let parser = &mut self.parser;
+        let result = match catch_unwind(AssertUnwindSafe(|| Ok(step(parser)))) {
+            Ok(result) => result.map_err(|error| error.to_string()),
+            Err(panic) => {
+                self.spoiled = true;
+                Err(panic.to_string())
             }
         };
         result.map_err(|message| self.fail(self.parser.stop_reason(), &message))
     }
 
-    /// Ends the parser for good; the error says why.
+    /// The error for a stop reason.
     fn fail(&mut self, reason: StopReason, message: &str) -> MatchError {
-        let error = match reason {
-            _ if self.is_cancelled() => MatchError::Cancelled,
+        match reason {
             StopReason::Cancelled => MatchError::Cancelled,
-            StopReason::LexerTooComplex | StopReason::ParserTooComplex | StopReason::MaxTokensTotal => {
+            StopReason::LexerTooComplex => {
+                self.spoiled = true;
+                MatchError::TooComplex(one_line(message))
+            }
+            StopReason::ParserTooComplex | StopReason::MaxTokensTotal => {
                 MatchError::TooComplex(one_line(message))
             }
             StopReason::NoExtensionBias => MatchError::DeadEnd,
             _ => MatchError::Internal(one_line(message)),
-        };
-        self.failed = Some(error.clone());
-        error
+        }
+    }
+}
+
+/// Computes nothing.
+struct Refuel<'a>(&'a TokTrie);
+
+impl BiasComputer for Refuel<'_> {
+    fn compute_bias(&self, _: &mut ParserRecognizer<'_>, _: &[u8]) -> SimpleVob {
+        self.0.alloc_token_set()
+    }
+
+    fn trie(&self) -> &TokTrie {
+        self.0
     }
 }

@@ -8,7 +8,7 @@
 //! This file decides who is a candidate; it knows nothing about probability.
 
 use super::{error::SampleError, weight::WIDEST};
-use crate::token::{TokenId, TokenMask};
+use crate::token::{TokenId, TokenMask, forbid};
 
 /// Logits are read, summed up and skipped in blocks of this many: whole words of a mask.
 pub(super) const BLOCK: usize = 128;
@@ -264,29 +264,10 @@ fn survey_block(block: &[f32]) -> (f32, bool) {
     (top, sound)
 }
 
-/// Makes the logits of forbidden tokens −∞; there are at most 32.
-#[inline(always)]
-fn forbid(logits: &mut [f32], word: u32) {
-    for (logit, bit) in logits.iter_mut().zip(BITS) {
-        *logit = if word & bit == 0 { f32::NEG_INFINITY } else { *logit };
-    }
-}
-
 /// The allowed tokens below `end`, rising.
 fn allowed_below(mask: &TokenMask, end: usize) -> impl Iterator<Item = TokenId> + '_ {
     mask.iter().take_while(move |&id| (id as usize) < end)
 }
-
-/// One bit after the other.
-const BITS: [u32; 32] = {
-    let mut bits = [1; 32];
-    let mut at = 1;
-    while at < 32 {
-        bits[at] = bits[at - 1] << 1;
-        at += 1;
-    }
-    bits
-};
 
 #[cfg(test)]
 mod tests {

@@ -55,7 +55,8 @@ impl Golden {
 fn template_of(name: &str) -> Option<(String, Vec<String>)> {
     if name.ends_with(".jinja") {
         let path = format!("{}/tests/chat/templates/{name}", env!("CARGO_MANIFEST_DIR"));
-        let specials = ["<|im_end|>", "<|end|>", "[INST]", "<think>", "</think>", "<tool_call>", "<|im_start|>"];
+        let specials =
+            ["<|im_end|>", "<|end|>", "[INST]", "<think>", "</think>", "<tool_call>", "<|im_start|>"];
         return Some((std::fs::read_to_string(path).unwrap(), specials.map(str::to_owned).to_vec()));
     }
     if name == "smollm2" {

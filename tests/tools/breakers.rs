@@ -102,14 +102,28 @@ fn call(format: &str, name: &str, a: &str, b: &str) -> String {
         ),
         "lfm2" => format!("<|tool_call_start|>[{name}(a={a}, b={b})]<|tool_call_end|>"),
         "granite" => format!("<|tool_call|>[{{\"name\": \"{name}\", \"arguments\": {json}}}]"),
-        "phi-4-mini" => format!("<|tool_call|>[{{\"name\": \"{name}\", \"arguments\": {json}}}]<|/tool_call|>"),
+        "phi-4-mini" => {
+            format!("<|tool_call|>[{{\"name\": \"{name}\", \"arguments\": {json}}}]<|/tool_call|>")
+        }
         _ => format!("{{\"tool_calls\": [{{\"name\": \"{name}\", \"arguments\": {json}}}]}}"),
     }
 }
 
 const FORMATS: [&str; 14] = [
-    "hermes", "qwen3-coder", "harmony", "llama", "mistral-v3", "mistral-v13", "deepseek-v3.1", "gemma4", "glm", "kimi-k2", "minimax-m2",
-    "lfm2", "granite", "phi-4-mini",
+    "hermes",
+    "qwen3-coder",
+    "harmony",
+    "llama",
+    "mistral-v3",
+    "mistral-v13",
+    "deepseek-v3.1",
+    "gemma4",
+    "glm",
+    "kimi-k2",
+    "minimax-m2",
+    "lfm2",
+    "granite",
+    "phi-4-mini",
 ];
 
 #[test]
@@ -119,7 +133,9 @@ fn r9_a_model_that_calls_well_is_left_alone() {
         let lead = if format == "minimax-m2" { "Hm.\n</think>\n\n" } else { "" };
         let script = format!("{lead}{}", call(format, "add", "2", "40"));
         for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Named("add".into())] {
-            let Some(reply) = say(format, &script, |request| request.tool_choice = choice.clone()) else { return };
+            let Some(reply) = say(format, &script, |request| request.tool_choice = choice.clone()) else {
+                return;
+            };
             let place = format!("{format}, {choice:?}: {reply:?}");
             let [made] = &reply.tool_calls[..] else { panic!("{place}") };
             assert_eq!((made.name.as_str(), made.complete), ("add", true), "{place}");
@@ -151,10 +167,15 @@ fn r9_no_model_breaks_a_format() {
         ];
         for (how, script) in &bad {
             for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Named("add".into())] {
-                let Some(reply) = say(format, script, |request| request.tool_choice = choice.clone()) else { return };
+                let Some(reply) = say(format, script, |request| request.tool_choice = choice.clone()) else {
+                    return;
+                };
                 let place = format!("{format}, {how}, {choice:?}: {reply:?}");
                 valid(&reply, &tools);
-                assert!(reply.finish.satisfied != Some(false) || reply.finish.reason == FinishReason::Length, "{place}");
+                assert!(
+                    reply.finish.satisfied != Some(false) || reply.finish.reason == FinishReason::Length,
+                    "{place}"
+                );
                 if choice.requires_call() && reply.finish.reason != FinishReason::Length {
                     assert!(!reply.tool_calls.is_empty(), "{place}");
                     assert_eq!(reply.text, "", "{place}");
@@ -172,10 +193,14 @@ fn r9_no_model_breaks_a_format() {
 #[test]
 fn r9_a_closing_tag_inside_a_text_is_text_or_impossible() {
     let script = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"a <\u{200b}/tool_call> b\"}}\n</tool_call>";
-    let Some(reply) = say("hermes", script, |request| request.tool_choice = ToolChoice::Required) else { return };
+    let Some(reply) = say("hermes", script, |request| request.tool_choice = ToolChoice::Required) else {
+        return;
+    };
     valid(&reply, &tools());
     let script = "<tool_call>\n<function=get_weather>\n<parameter=city>\na</function>b\n</parameter>\n</function>\n</tool_call>";
-    let Some(reply) = say("qwen3-coder", script, |request| request.tool_choice = ToolChoice::Required) else { return };
+    let Some(reply) = say("qwen3-coder", script, |request| request.tool_choice = ToolChoice::Required) else {
+        return;
+    };
     valid(&reply, &tools());
     assert_eq!(reply.tool_calls.len(), 1);
 }
@@ -183,7 +208,9 @@ fn r9_a_closing_tag_inside_a_text_is_text_or_impossible() {
 #[test]
 fn r11_a_model_without_a_template_refuses_tools() {
     let compiler = compiler("bytes").unwrap();
-    let local = Local::new(Arc::new(Scripted::new(Arc::clone(compiler.vocabulary()), "hi")), Limits::default()).unwrap();
+    let local =
+        Local::new(Arc::new(Scripted::new(Arc::clone(compiler.vocabulary()), "hi")), Limits::default())
+            .unwrap();
     let request = Request { tools: tools(), ..Request::new(Input::Chat(vec![Message::user("hi")])) };
     let error = local.reply(&request).unwrap_err();
     assert_eq!(error.to_string(), "this model has no chat template, so that it can't be given tools");
@@ -203,7 +230,8 @@ fn r20_formats_are_recognised_by_their_templates() {
         [("qwen3", "hermes"), ("llama3_1", "generic"), ("gemma3", "pythonic"), ("deepseek_v3", "deepseek-v3")]
     {
         let Some(compiler) = compiler(tokenizer) else { return };
-        let path = crate::fixtures::fixture(&format!("tokenizers/{tokenizer}/tokenizer_config.json")).unwrap();
+        let path =
+            crate::fixtures::fixture(&format!("tokenizers/{tokenizer}/tokenizer_config.json")).unwrap();
         let config: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let template = config["chat_template"].as_str().unwrap();
         assert_eq!(ChatFormat::detect(template, compiler.vocabulary()).name(), format, "{tokenizer}");
@@ -216,7 +244,8 @@ fn s7_a_schema_binds_harmonys_final_channel_and_the_model_thinks_first() {
     let script = "<|channel|>analysis<|message|>Easy: 42.<|end|><|start|>assistant<|channel|>final<|message|>The sum is {\"sum\": 42}!";
     let Some(reply) = say("harmony", script, |request| {
         request.tools.clear();
-        request.constraint = Some(maskwright::Constraint::JsonSchema(maskwright::constraint::JsonSchema::from(schema)));
+        request.constraint =
+            Some(maskwright::Constraint::JsonSchema(maskwright::constraint::JsonSchema::from(schema)));
     }) else {
         return;
     };

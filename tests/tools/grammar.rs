@@ -17,8 +17,16 @@ use super::{
 
 /// Vectors of what only a tolerant reader meets.
 const TOLERANT: [&str; 10] = [
-    "hermes-5-args-first-string", "hermes-7-draft-in-think", "qwencoder-4-missing-open", "harmony-7-stray-commentary",
-    "kimi-k2-2-unclosed-think", "llama-2-python-tag-multi", "llama-3-json-answer", "generic-3-bare", "lfm2-1", "anthxml-2-stopped",
+    "hermes-5-args-first-string",
+    "hermes-7-draft-in-think",
+    "qwencoder-4-missing-open",
+    "harmony-7-stray-commentary",
+    "kimi-k2-2-unclosed-think",
+    "llama-2-python-tag-multi",
+    "llama-3-json-answer",
+    "generic-3-bare",
+    "lfm2-1",
+    "anthxml-2-stopped",
 ];
 /// Vectors in a variant that this format's grammar doesn't write: JSON where it writes Python.
 const VARIANTS: [&str; 1] = ["lfm2-2-json"];
@@ -55,7 +63,13 @@ fn r9_grammars_accept_the_vectors_of_their_modes() {
             });
             for mode in modes {
                 let place = format!("{} on {vocabulary}, {mode:?}", vector.id);
-                let grammar = match format.grammar(&tools, &mode, &vector.options(), answer.as_ref(), compiler.limits()) {
+                let grammar = match format.grammar(
+                    &tools,
+                    &mode,
+                    &vector.options(),
+                    answer.as_ref(),
+                    compiler.limits(),
+                ) {
                     Ok(grammar) => grammar.unwrap(),
                     Err(error) => {
                         wrong.push(format!("{place}: {error}"));
@@ -76,7 +90,10 @@ fn r9_grammars_accept_the_vectors_of_their_modes() {
                 let taken = matcher.accepts(&ids).unwrap();
                 if taken < ids.len() {
                     let before = String::from_utf8_lossy(&vocab.decode(&ids[..taken])).into_owned();
-                    wrong.push(format!("{place}: refuses {:?} after {before:?}", String::from_utf8_lossy(vocab.bytes(ids[taken]))));
+                    wrong.push(format!(
+                        "{place}: refuses {:?} after {before:?}",
+                        String::from_utf8_lossy(vocab.bytes(ids[taken]))
+                    ));
                     continue;
                 }
                 matcher.commit(&ids).unwrap();
@@ -146,10 +163,25 @@ fn s6_tools_and_a_schema_for_the_answer_are_one_grammar() {
         }
     };
     let cases = [
-        ("hermes", "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>", "{\"sum\":42}", "The sum is 42."),
-        ("generic", "{\"tool_calls\": [{\"name\": \"ping\", \"arguments\": {}}]}", "{\"response\": {\"sum\":42}}", "{\"response\": \"42\"}"),
+        (
+            "hermes",
+            "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>",
+            "{\"sum\":42}",
+            "The sum is 42.",
+        ),
+        (
+            "generic",
+            "{\"tool_calls\": [{\"name\": \"ping\", \"arguments\": {}}]}",
+            "{\"response\": {\"sum\":42}}",
+            "{\"response\": \"42\"}",
+        ),
         ("qwen3-coder", "<tool_call>\n<function=ping>\n</function>\n</tool_call>", "{\"sum\":42}", "text"),
-        ("harmony", " to=functions.ping<|channel|>commentary<|message|>{}", "<|channel|>final<|message|>{\"sum\":42}", "<|channel|>final<|message|>42 it is"),
+        (
+            "harmony",
+            " to=functions.ping<|channel|>commentary<|message|>{}",
+            "<|channel|>final<|message|>{\"sum\":42}",
+            "<|channel|>final<|message|>42 it is",
+        ),
     ];
     for (name, call, right, wrong) in cases {
         assert!(accepts(name, &ToolChoice::Auto, call), "{name}: a call");
@@ -176,7 +208,10 @@ fn r10_a_budget_for_reasoning_is_kept_to_the_token() {
             let prompt = if open.is_empty() { "<think>\n" } else { "" };
             let mut options = ReplyOptions::after(prompt);
             options.think_budget = Some(budget);
-            let grammar = format.grammar(&tools, &ToolChoice::Required, &options, None, compiler.limits()).unwrap().unwrap();
+            let grammar = format
+                .grammar(&tools, &ToolChoice::Required, &options, None, compiler.limits())
+                .unwrap()
+                .unwrap();
             let mut matcher = compiler.compile(&grammar).unwrap().matcher();
             matcher.commit(&vocab.encode(open, ParseSpecials::Yes).unwrap()).unwrap();
             let word = vocab.encode(" and", ParseSpecials::No).unwrap();
@@ -198,7 +233,8 @@ fn a_schema_that_cant_be_enforced_names_tool_and_place_unless_it_is_lowered() {
             r#"[{{"name": "f", "parameters": {{"type": "object", "properties": {{"x": {{"not": {{"pattern": "a\\b(?=c)"}}}}}}}}{strict}}}]"#
         );
         let tools = maskwright::chat::Tool::parse_list(&text, compiler.limits()).unwrap();
-        let grammar = format.grammar(&tools, &ToolChoice::Auto, &ReplyOptions::default(), None, compiler.limits());
+        let grammar =
+            format.grammar(&tools, &ToolChoice::Auto, &ReplyOptions::default(), None, compiler.limits());
         match grammar {
             Ok(grammar) => compiler.compile(&grammar.unwrap()).map(|_| ()).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),

@@ -42,7 +42,10 @@ pub(crate) fn parse<'a>(
                 started.push(*index);
             }
             Delta::ToolCallArguments { index, .. } => {
-                assert!(started.last() == Some(index) && !finished.contains(index), "arguments belong to the open call");
+                assert!(
+                    started.last() == Some(index) && !finished.contains(index),
+                    "arguments belong to the open call"
+                );
             }
             Delta::ToolCallFinished { index, .. } => {
                 assert!(started.contains(index) && !finished.contains(index));

@@ -49,7 +49,10 @@ fn r10_a_small_model_made_to_call_makes_valid_calls() {
         for call in reply.tool_calls.iter().filter(|call| call.complete) {
             let tool = tools.iter().find(|tool| tool.name == call.name).expect("a declared tool");
             let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
-            assert!(jsonschema::is_valid(&tool.arguments_schema().unwrap(), &arguments), "{prompt}: {call:?}");
+            assert!(
+                jsonschema::is_valid(&tool.arguments_schema().unwrap(), &arguments),
+                "{prompt}: {call:?}"
+            );
             calls += 1;
         }
         if reply.finish.reason == FinishReason::Length {

@@ -78,7 +78,10 @@ pub(super) fn vectors() -> Vec<(Vector, &'static str)> {
     let text = std::fs::read_to_string(path).unwrap();
     let all = text.lines().map(|line| serde_json::from_str::<Vector>(line).unwrap());
     let known = |vector: Vector| {
-        let format = FORMATS.iter().filter(|(start, _)| vector.id.starts_with(start)).max_by_key(|(start, _)| start.len());
+        let format = FORMATS
+            .iter()
+            .filter(|(start, _)| vector.id.starts_with(start))
+            .max_by_key(|(start, _)| start.len());
         format.map(|(_, format)| (vector, *format))
     };
     all.filter_map(known).collect()
@@ -86,10 +89,8 @@ pub(super) fn vectors() -> Vec<(Vector, &'static str)> {
 
 /// A file of the reference data; `None`, with a line on stdout, where it is missing.
 pub(super) fn data(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("MASKWRIGHT_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("MASKWRIGHT_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
     let path = root.join(name);
     if !path.exists() {
         println!("skipped: {} is missing", path.display());

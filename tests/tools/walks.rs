@@ -42,12 +42,38 @@ impl Random {
 
 /// What ends things, tried in this order once a walk has gone on for long.
 const ENDINGS: &[&str] = &[
-    "</think>", "[/THINK]", "<channel|>", "<|END_THINKING|>", "</seed:think>", "<|end|>", "\n</parameter>\n", "</parameter>\n", "</｜DSML｜parameter>\n",
-    "<escape>", "<|\"|>", "</arg_value>", "\"", "}", "]", ")", "1", "\n```", "</function>\n", "</function>", "</invoke>\n", "</｜DSML｜invoke>\n", "</tool_call>",
+    "</think>",
+    "[/THINK]",
+    "<channel|>",
+    "<|END_THINKING|>",
+    "</seed:think>",
+    "<|end|>",
+    "\n</parameter>\n",
+    "</parameter>\n",
+    "</｜DSML｜parameter>\n",
+    "<escape>",
+    "<|\"|>",
+    "</arg_value>",
+    "\"",
+    "}",
+    "]",
+    ")",
+    "1",
+    "\n```",
+    "</function>\n",
+    "</function>",
+    "</invoke>\n",
+    "</｜DSML｜invoke>\n",
+    "</tool_call>",
 ];
 
 /// One walk: the tokens, and whether the reply came to its end.
-fn walk(matcher: &mut Matcher, compiler: &Compiler, random: &mut Random, trigger: &[TokenId]) -> (Vec<TokenId>, bool) {
+fn walk(
+    matcher: &mut Matcher,
+    compiler: &Compiler,
+    random: &mut Random,
+    trigger: &[TokenId],
+) -> (Vec<TokenId>, bool) {
     let vocab = compiler.vocabulary();
     let mut ids = Vec::new();
     let long = 20 + random.below(60);
@@ -62,7 +88,11 @@ fn walk(matcher: &mut Matcher, compiler: &Compiler, random: &mut Random, trigger
         if stops && (step > long || random.below(12) == 0) {
             return (ids, true);
         }
-        if !trigger.is_empty() && count > 1000 && random.below(10) == 0 && matcher.accepts(trigger).unwrap() == trigger.len() {
+        if !trigger.is_empty()
+            && count > 1000
+            && random.below(10) == 0
+            && matcher.accepts(trigger).unwrap() == trigger.len()
+        {
             matcher.commit(trigger).unwrap();
             ids.extend(trigger);
             continue;
@@ -124,7 +154,8 @@ fn r9_random_walks_are_read_back_as_calls_that_validate() {
             let compiled = compiler.compile(&grammar).unwrap_or_else(|error| panic!("{place}: {error}"));
             let trigger = trigger(&format, &compiler);
             for seed in 0..walks() {
-                let mut random = Random(u64::try_from(seed).unwrap() * 1_000_003 + u64::try_from(place.len()).unwrap());
+                let mut random =
+                    Random(u64::try_from(seed).unwrap() * 1_000_003 + u64::try_from(place.len()).unwrap());
                 let mut matcher = compiled.matcher();
                 let (ids, ended) = walk(&mut matcher, &compiler, &mut random, &trigger);
                 let pieces = pieces(vocab, &ids);
@@ -135,7 +166,8 @@ fn r9_random_walks_are_read_back_as_calls_that_validate() {
                 for call in &reply.calls {
                     assert!(call.complete || !ended, "{place}");
                     if call.complete {
-                        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|error| panic!("{error}: {place}"));
+                        let arguments: Value = serde_json::from_str(&call.arguments)
+                            .unwrap_or_else(|error| panic!("{error}: {place}"));
                         let (_, validator) = validators.iter().find(|(tool, _)| *tool == call.name).unwrap();
                         assert!(validator.is_valid(&arguments), "{arguments} isn't valid: {place}");
                     }

@@ -77,7 +77,9 @@ impl Family for DeepSeek {
         for (index, tool) in skeleton.tools() {
             let arguments = skeleton.arguments(index)?;
             calls.push(match self {
-                Self::Fenced => format!("{} {arguments} \"\\n```\"", quote(&format!("{}\n```json\n", tool.name))),
+                Self::Fenced => {
+                    format!("{} {arguments} \"\\n```\"", quote(&format!("{}\n```json\n", tool.name)))
+                }
                 Self::Plain => format!("{} {sep} {arguments}", quote(&tool.name)),
             });
         }
@@ -96,7 +98,9 @@ impl Family for DeepSeek {
 
     fn instructions(&self, tools: &str) -> String {
         let call = match self {
-            Self::Fenced => format!("{CALLS}{CALL}function{SEP}function-name\n```json\n{{arguments}}\n```{CALL_END}{CALLS_END}"),
+            Self::Fenced => format!(
+                "{CALLS}{CALL}function{SEP}function-name\n```json\n{{arguments}}\n```{CALL_END}{CALLS_END}"
+            ),
             Self::Plain => format!("{CALLS}{CALL}function-name{SEP}{{arguments}}{CALL_END}{CALLS_END}"),
         };
         super::instructions(tools, &call)

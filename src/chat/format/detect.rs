@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Family, deepseek::DeepSeek, functionary, gemma, generic::Generic, glm::Glm, harmony::Harmony, hermes, kimi::Kimi,
-    llama::Llama, mistral::Mistral, more, python_calls,
+    Family, deepseek::DeepSeek, functionary, gemma, generic::Generic, glm::Glm, harmony::Harmony, hermes,
+    kimi::Kimi, llama::Llama, mistral::Mistral, more, python_calls,
 };
 
 /// Every family, once.
@@ -85,7 +85,8 @@ pub(super) fn family(template: &str, known: &dyn Fn(&str) -> bool) -> Arc<dyn Fa
         return Arc::new(more::MINIMAX_M1);
     }
     if has("DSML") {
-        let fourth = has("DSML｜tool_calls") || has("dsml_token + 'tool_calls") || has("dsml_token ~ 'tool_calls");
+        let fourth =
+            has("DSML｜tool_calls") || has("dsml_token + 'tool_calls") || has("dsml_token ~ 'tool_calls");
         return if fourth { Arc::new(more::DEEPSEEK_V4) } else { Arc::new(more::DEEPSEEK_DSML) };
     }
     if either("<｜tool▁calls▁begin｜>") {
@@ -119,7 +120,8 @@ pub(super) fn family(template: &str, known: &dyn Fn(&str) -> bool) -> Arc<dyn Fa
         let reversed = has("{\"arguments\":") || has("{\\\"arguments\\\":");
         return if reversed { Arc::new(hermes::HERMES_REVERSED) } else { Arc::new(hermes::HERMES) };
     }
-    if has("<function=") && (has("<|python_tag|>") || has("code_interpreter")) && !has("Environment: ipython") {
+    if has("<function=") && (has("<|python_tag|>") || has("code_interpreter")) && !has("Environment: ipython")
+    {
         return Arc::new(functionary::Tagged);
     }
     if has("<|tool_call|>") && has("<|/tool_call|>") {

@@ -16,7 +16,17 @@ const MOST: usize = 60;
 const DEPTH: usize = 32;
 /// Keywords that say nothing about what is valid.
 const NOTES: [&str; 12] = [
-    "title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly", "$schema", "$id",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$schema",
+    "$id",
     "contentMediaType",
 ];
 
@@ -56,7 +66,8 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    const ALL: Self = Self { string: true, null: true, boolean: true, number: true, object: true, array: true };
+    const ALL: Self =
+        Self { string: true, null: true, boolean: true, number: true, object: true, array: true };
 
     pub(super) fn only_string(self) -> bool {
         self == Self { string: true, ..Self::default() }
@@ -201,9 +212,13 @@ pub(super) fn fields(tool: &Tool) -> Result<Vec<Field>, ToolError> {
         Some(Value::Object(schema)) => schema,
         _ => &empty,
     };
-    const KNOWN: [&str; 6] = ["type", "properties", "required", "additionalProperties", "$defs", "definitions"];
+    const KNOWN: [&str; 6] =
+        ["type", "properties", "required", "additionalProperties", "$defs", "definitions"];
     let lowered = tool.strict == Some(false);
-    if !lowered && let Some(keyword) = schema.keys().find(|k| !KNOWN.contains(&k.as_str()) && !NOTES.contains(&k.as_str())) {
+    if !lowered
+        && let Some(keyword) =
+            schema.keys().find(|k| !KNOWN.contains(&k.as_str()) && !NOTES.contains(&k.as_str()))
+    {
         return Err(refuse(
             format!("/{}", escape_pointer(keyword)),
             "this model's format writes parameters one by one, and can't keep this keyword for all of them",
@@ -237,7 +252,10 @@ pub(super) fn fields(tool: &Tool) -> Result<Vec<Field>, ToolError> {
     }
     fields.sort_by_key(|field| !field.required);
     if fields.len() > MOST {
-        return Err(refuse("/properties".into(), &format!("more than {MOST} parameters in this model's format")));
+        return Err(refuse(
+            "/properties".into(),
+            &format!("more than {MOST} parameters in this model's format"),
+        ));
     }
     Ok(fields)
 }
@@ -260,7 +278,11 @@ impl Field {
     pub(super) fn standalone(&self, tool: &Tool) -> Result<Value, ToolError> {
         let (_, root) = parameter(tool, &self.key);
         if outward(&self.schema) {
-            return Err(self.refuse(tool, "$ref", "refers to a place outside `$defs`, which this model's format can't carry along"));
+            return Err(self.refuse(
+                tool,
+                "$ref",
+                "refers to a place outside `$defs`, which this model's format can't carry along",
+            ));
         }
         let mut schema = match &self.schema {
             Value::Object(schema) => schema.clone(),
@@ -297,13 +319,22 @@ impl Field {
                 None => Err(self.refuse(tool, "$ref", "can't be followed for a value written as bare text")),
             };
         }
-        if let Some(values) = map.get("enum").and_then(Value::as_array).cloned().or_else(|| Some(vec![map.get("const")?.clone()])) {
+        if let Some(values) = map
+            .get("enum")
+            .and_then(Value::as_array)
+            .cloned()
+            .or_else(|| Some(vec![map.get("const")?.clone()]))
+        {
             return self.literals(&values, schema, tool, root);
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = map.get(keyword) {
                 if map.keys().any(|key| key != keyword && !NOTES.contains(&key.as_str())) {
-                    return Err(self.refuse(tool, keyword, "beside other keywords can't be kept for a value written as bare text"));
+                    return Err(self.refuse(
+                        tool,
+                        keyword,
+                        "beside other keywords can't be kept for a value written as bare text",
+                    ));
                 }
                 return self.union(branches, keyword, tool, root, depth);
             }
@@ -315,10 +346,20 @@ impl Field {
         if bare(schema) {
             return Ok(Form::Text(Vec::new()));
         }
-        Err(self.refuse(tool, "type", "several types with conditions can't be told apart in a value written as bare text"))
+        Err(self.refuse(
+            tool,
+            "type",
+            "several types with conditions can't be told apart in a value written as bare text",
+        ))
     }
 
-    fn literals(&self, values: &[Value], schema: &Value, tool: &Tool, root: &Value) -> Result<Form, ToolError> {
+    fn literals(
+        &self,
+        values: &[Value],
+        schema: &Value,
+        tool: &Tool,
+        root: &Value,
+    ) -> Result<Form, ToolError> {
         let mut texts = Vec::new();
         for value in values {
             let text = match value {
@@ -327,14 +368,25 @@ impl Field {
             };
             let back: Option<Value> = serde_json::from_str(&convert(&text, Some(schema), root)).ok();
             if back.as_ref() != Some(value) {
-                return Err(self.refuse(tool, "enum", &format!("{value} reads as another value where values are bare text")));
+                return Err(self.refuse(
+                    tool,
+                    "enum",
+                    &format!("{value} reads as another value where values are bare text"),
+                ));
             }
             texts.push(text);
         }
         Ok(Form::Literals(texts))
     }
 
-    fn union(&self, branches: &[Value], keyword: &str, tool: &Tool, root: &Value, depth: usize) -> Result<Form, ToolError> {
+    fn union(
+        &self,
+        branches: &[Value],
+        keyword: &str,
+        tool: &Tool,
+        root: &Value,
+        depth: usize,
+    ) -> Result<Form, ToolError> {
         let mut forms = Vec::new();
         let mut free = false;
         let mut plain = true;
@@ -343,7 +395,11 @@ impl Field {
             plain &= bare(branch);
             free |= matches!(&form, Form::Text(conditions) if conditions.is_empty());
             if matches!(&form, Form::Text(conditions) if !conditions.is_empty()) {
-                return Err(self.refuse(tool, keyword, "a text with conditions can't be told from other types in bare text"));
+                return Err(self.refuse(
+                    tool,
+                    keyword,
+                    "a text with conditions can't be told from other types in bare text",
+                ));
             }
             forms.push(form);
         }
@@ -370,7 +426,11 @@ impl Field {
                 ("pattern", Value::String(pattern)) => conditions.push(self.pattern(pattern, tool)?),
                 (keyword, _) if NOTES.contains(&keyword) => {}
                 (keyword, _) => {
-                    return Err(self.refuse(tool, keyword, "can't be kept for a text that this model's format writes bare"));
+                    return Err(self.refuse(
+                        tool,
+                        keyword,
+                        "can't be kept for a text that this model's format writes bare",
+                    ));
                 }
             }
         }
@@ -384,8 +444,16 @@ impl Field {
         let inner = if last_is_anchor { &inner[..inner.len() - 1] } else { inner };
         let (start, end) = (pattern.starts_with('^'), last_is_anchor);
         let anchors_inside = inner.contains(['^', '$']) && !inner.contains("[^");
-        if anchors_inside || inner.contains("\\b") || inner.contains("(?") || ((start || end) && inner.contains('|') && !inner.contains('(')) {
-            return Err(self.refuse(tool, "pattern", "can't be kept for a text that this model's format writes bare"));
+        if anchors_inside
+            || inner.contains("\\b")
+            || inner.contains("(?")
+            || ((start || end) && inner.contains('|') && !inner.contains('('))
+        {
+            return Err(self.refuse(
+                tool,
+                "pattern",
+                "can't be kept for a text that this model's format writes bare",
+            ));
         }
         let inner = inner.replace('/', "\\/").replace("\\\\/", "\\/");
         let any = "(.|\\n)*";
@@ -418,7 +486,12 @@ fn outward(schema: &Value) -> bool {
 
 /// Items in any order, each at most once and the required ones (which come first) all: rules, and the item to use.
 /// `between` separates them.
-pub(super) fn any_order(skeleton: &mut Skeleton<'_>, name: &str, items: &[(String, bool)], between: &str) -> String {
+pub(super) fn any_order(
+    skeleton: &mut Skeleton<'_>,
+    name: &str,
+    items: &[(String, bool)],
+    between: &str,
+) -> String {
     if items.is_empty() {
         return "\"\"".into();
     }
@@ -445,7 +518,8 @@ mod tests {
     }
 
     fn form(schema: Value) -> Result<Form, String> {
-        let tool = tool(json!({"type": "object", "properties": {"x": schema}, "$defs": {"d": {"type": "string"}}}));
+        let tool =
+            tool(json!({"type": "object", "properties": {"x": schema}, "$defs": {"d": {"type": "string"}}}));
         fields(&tool).and_then(|fields| fields[0].form(&tool)).map_err(|error| error.to_string())
     }
 
@@ -468,7 +542,10 @@ mod tests {
             (json!({"enum": ["1", 1]}), "/properties/x/enum"),
             (json!({"type": "string", "format": "date"}), "/properties/x/format"),
             (json!({"type": ["string", "integer"], "minimum": 3}), "/properties/x/type"),
-            (json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}]}), "/properties/x/anyOf"),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}]}),
+                "/properties/x/anyOf",
+            ),
             (json!({"type": "string", "pattern": "a\\b"}), "/properties/x/pattern"),
         ] {
             let error = form(schema.clone()).unwrap_err();

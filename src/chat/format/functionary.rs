@@ -198,7 +198,11 @@ async fn block(cx: &mut Cx, after: usize) -> Option<(String, usize)> {
     loop {
         match cx.reader.ahead(at).await {
             Some(crate::chat::reply::Unit::Char('\n')) => break,
-            Some(crate::chat::reply::Unit::Char(c)) if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') => name.push(c),
+            Some(crate::chat::reply::Unit::Char(c))
+                if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') =>
+            {
+                name.push(c)
+            }
             _ => return None,
         }
         at += 1;

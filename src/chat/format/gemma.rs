@@ -114,7 +114,10 @@ impl Family for Gemma {
 
     fn instructions(&self, tools: &str) -> String {
         let Self { open, close, mark, .. } = self;
-        super::instructions(tools, &format!("{open}{CALL}function-name{{name:{mark}text{mark},other:42}}{close}"))
+        super::instructions(
+            tools,
+            &format!("{open}{CALL}function-name{{name:{mark}text{mark},other:42}}{close}"),
+        )
     }
 }
 
@@ -125,7 +128,8 @@ impl Gemma {
             return Err(if cut { Stop::Ended } else { Stop::Broken });
         }
         let from = cx.reader.at();
-        while cx.reader.peek_char().await.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+        while cx.reader.peek_char().await.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        {
             cx.reader.skip(1);
         }
         let name = cx.reader.since(from);
@@ -265,8 +269,17 @@ impl Gemma {
     }
 
     /// `KEY:VALUE` as a rule.
-    fn pair_rule(&self, skeleton: &mut Skeleton<'_>, name: &str, tool: &Tool, field: &Field) -> Result<String, ToolError> {
-        if field.key.is_empty() || field.key.contains([':', '}', '{', ',', '<', '\n']) || field.key.trim() != field.key {
+    fn pair_rule(
+        &self,
+        skeleton: &mut Skeleton<'_>,
+        name: &str,
+        tool: &Tool,
+        field: &Field,
+    ) -> Result<String, ToolError> {
+        if field.key.is_empty()
+            || field.key.contains([':', '}', '{', ',', '<', '\n'])
+            || field.key.trim() != field.key
+        {
             return Err(ToolError::Arguments {
                 tool: tool.name.clone(),
                 pointer: field.pointer.clone(),
@@ -304,13 +317,22 @@ impl Gemma {
         let allowed = |keys: &[&str]| {
             let notes = ["title", "description", "default", "examples", "$comment"];
             let map = field.schema.as_object();
-            map.and_then(|map| map.keys().find(|key| !keys.contains(&key.as_str()) && !notes.contains(&key.as_str())).cloned())
+            map.and_then(|map| {
+                map.keys()
+                    .find(|key| !keys.contains(&key.as_str()) && !notes.contains(&key.as_str()))
+                    .cloned()
+            })
         };
         if kinds.is_only("object") {
             if let Some(keyword) = allowed(&["type", "properties", "required", "additionalProperties"]) {
                 return Err(refuse(&format!("/{keyword}")));
             }
-            let inner = Tool { name: tool.name.clone(), description: None, parameters: Some(field.schema.clone()), strict: None };
+            let inner = Tool {
+                name: tool.name.clone(),
+                description: None,
+                parameters: Some(field.schema.clone()),
+                strict: None,
+            };
             let mut items = Vec::new();
             for (number, part) in fields(&inner)?.iter().enumerate() {
                 let part = Field { pointer: format!("{}{}", field.pointer, part.pointer), ..part.clone() };
@@ -328,7 +350,8 @@ impl Gemma {
             }
             let any_text = json!({"type": "string"});
             let items = field.schema.get("items").unwrap_or(&any_text);
-            let item = self.value_rule(skeleton, &format!("{name}_item"), tool, &child(items, "/items"), depth + 1)?;
+            let item =
+                self.value_rule(skeleton, &format!("{name}_item"), tool, &child(items, "/items"), depth + 1)?;
             skeleton.rule(&format!("{name}_one"), &item);
             let bound = |keyword: &str| field.schema.get(keyword).and_then(Value::as_u64);
             let (least, most) = (bound("minItems").unwrap_or(0), bound("maxItems"));
@@ -347,14 +370,22 @@ impl Gemma {
             };
             return Ok(format!("\"[\" {list} \"]\""));
         }
-        if let Some(branches) = field.schema.get("anyOf").or_else(|| field.schema.get("oneOf")).and_then(Value::as_array) {
+        if let Some(branches) =
+            field.schema.get("anyOf").or_else(|| field.schema.get("oneOf")).and_then(Value::as_array)
+        {
             if let Some(keyword) = allowed(&["anyOf", "oneOf"]) {
                 return Err(refuse(&format!("/{keyword}")));
             }
             let mut rules = Vec::new();
             for (number, branch) in branches.iter().enumerate() {
                 let step = format!("/anyOf/{number}");
-                rules.push(self.value_rule(skeleton, &format!("{name}_{number}"), tool, &child(branch, &step), depth + 1)?);
+                rules.push(self.value_rule(
+                    skeleton,
+                    &format!("{name}_{number}"),
+                    tool,
+                    &child(branch, &step),
+                    depth + 1,
+                )?);
             }
             return Ok(any(&rules));
         }
@@ -362,7 +393,12 @@ impl Gemma {
             if kinds.holds_structure() {
                 return Err(refuse("/type"));
             }
-            return skeleton.schema(&format!("{name}_json"), field.standalone(tool)?, &tool.name, &field.pointer);
+            return skeleton.schema(
+                &format!("{name}_json"),
+                field.standalone(tool)?,
+                &tool.name,
+                &field.pointer,
+            );
         }
         match field.form(tool)? {
             Form::Literals(texts) => {

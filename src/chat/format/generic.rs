@@ -15,8 +15,14 @@ use crate::{
     constraint::Grammar,
 };
 
-const SHAPE: Shape =
-    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &["id"], lead: "", tail: "", only: true };
+const SHAPE: Shape = Shape {
+    name: &["name"],
+    arguments: &["arguments", "parameters"],
+    id: &["id"],
+    lead: "",
+    tail: "",
+    only: true,
+};
 
 /// The family.
 #[derive(Debug)]
@@ -75,7 +81,9 @@ impl Family for Generic {
         let calls = array(&skeleton, &calls);
         let response = match skeleton.answer_part() {
             Some(answer) => answer,
-            None => skeleton.schema("response_text", serde_json::json!({"type": "string"}), "response", "")?,
+            None => {
+                skeleton.schema("response_text", serde_json::json!({"type": "string"}), "response", "")?
+            }
         };
         let values = [("GAP", GAP), ("CALLS", calls.as_str()), ("RESPONSE", response.as_str())];
         skeleton.text(&fill(include_str!("../../../grammars/tools/generic.lark"), &values));

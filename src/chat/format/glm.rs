@@ -51,19 +51,24 @@ impl Family for Glm {
     }
 
     fn calls(&self, skeleton: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        let [key, key_end, value, open, close] = [KEY, KEY_END, VALUE, OPEN, CLOSE].map(|text| skeleton.marker(text));
+        let [key, key_end, value, open, close] =
+            [KEY, KEY_END, VALUE, OPEN, CLOSE].map(|text| skeleton.marker(text));
         let mut calls = Vec::new();
         for (index, tool) in skeleton.tools() {
             let mut items = Vec::new();
             for (number, field) in fields(tool)?.iter().enumerate() {
                 let name = format!("parameter_{index}_{number}");
                 let written = value_rule(skeleton, &name, tool, field)?;
-                let body = format!("{key} {} {key_end} \"\\n\"? {value} {written} \"\\n\"?", quote(&field.key));
+                let body =
+                    format!("{key} {} {key_end} \"\\n\"? {value} {written} \"\\n\"?", quote(&field.key));
                 skeleton.rule(&name, &body);
                 items.push((name, field.required));
             }
             let parameters = any_order(skeleton, &format!("parameters_{index}"), &items, "");
-            skeleton.rule(&format!("call_{index}"), &format!("{} \"\\n\"? {parameters} {close}", quote(&tool.name)));
+            skeleton.rule(
+                &format!("call_{index}"),
+                &format!("{} \"\\n\"? {parameters} {close}", quote(&tool.name)),
+            );
             calls.push(format!("call_{index}"));
         }
         let first = any(&calls);
@@ -95,7 +100,8 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
         let closes = cx.reader.find(&cx.marker(CLOSE)).await;
         let name = cx.reader.since(from).trim().to_owned();
         let at_break = !name.is_empty()
-            && (cx.reader.peek_char().await == Some('\n') || matches!(cx.reader.find_text("\\n").await, Found::Yes(_)));
+            && (cx.reader.peek_char().await == Some('\n')
+                || matches!(cx.reader.find_text("\\n").await, Found::Yes(_)));
         if matches!(ends, Found::Yes(_)) || matches!(closes, Found::Yes(_)) || at_break {
             if name.is_empty() {
                 return Err(Stop::Broken);
@@ -104,7 +110,9 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
             break;
         }
         match cx.reader.peek().await {
-            Some(Unit::Char(c)) if ends != Found::Cut && closes != Found::Cut && !matches!(c, '{' | '<') => cx.reader.skip(1),
+            Some(Unit::Char(c)) if ends != Found::Cut && closes != Found::Cut && !matches!(c, '{' | '<') => {
+                cx.reader.skip(1)
+            }
             None => return Err(Stop::Ended),
             Some(_) if ends == Found::Cut || closes == Found::Cut => return Err(Stop::Ended),
             _ => return Err(Stop::Broken),
@@ -205,7 +213,12 @@ async fn read_value(cx: &mut Cx, tool: Option<&Tool>, key: &str) -> Result<(), S
     Ok(())
 }
 
-fn value_rule(skeleton: &mut Skeleton<'_>, name: &str, tool: &Tool, field: &Field) -> Result<String, ToolError> {
+fn value_rule(
+    skeleton: &mut Skeleton<'_>,
+    name: &str,
+    tool: &Tool,
+    field: &Field,
+) -> Result<String, ToolError> {
     let form = field.form(tool)?;
     let mut alternatives = Vec::new();
     form_rules(skeleton, name, tool, field, &form, &mut alternatives)?;
@@ -252,7 +265,12 @@ fn form_rules(
             }
         }
         Form::Json(schema) => {
-            let value = skeleton.schema(&format!("{name}_json_{number}"), schema.clone(), &tool.name, &field.pointer)?;
+            let value = skeleton.schema(
+                &format!("{name}_json_{number}"),
+                schema.clone(),
+                &tool.name,
+                &field.pointer,
+            )?;
             out.push(format!("{value} {end}"));
         }
         Form::Either(forms) => {

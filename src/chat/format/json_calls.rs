@@ -27,8 +27,14 @@ pub(super) struct Shape {
 }
 
 /// `{"name": …, "arguments": {…}}`.
-pub(super) const PLAIN: Shape =
-    Shape { name: &["name"], arguments: &["arguments", "parameters"], id: &[], lead: "", tail: "", only: false };
+pub(super) const PLAIN: Shape = Shape {
+    name: &["name"],
+    arguments: &["arguments", "parameters"],
+    id: &[],
+    lead: "",
+    tail: "",
+    only: false,
+};
 
 /// Reads objects, arrays of them, or either in a fence, after an opening marker that was taken.
 pub(super) async fn read_calls(cx: &mut Cx, shape: &Shape, close: Option<&'static str>) -> Body {
@@ -231,7 +237,11 @@ pub(super) async fn expect(cx: &mut Cx, text: &str) -> Result<(), Stop> {
 }
 
 /// Rules for every tool's call as an object; the alternatives.
-pub(super) fn object_rules(skeleton: &mut Skeleton<'_>, shape: &Shape, reversed: bool) -> Result<String, ToolError> {
+pub(super) fn object_rules(
+    skeleton: &mut Skeleton<'_>,
+    shape: &Shape,
+    reversed: bool,
+) -> Result<String, ToolError> {
     let keys = |names: &[&str]| escape_json(names.first().copied().unwrap_or_default());
     let mut calls = Vec::new();
     for (index, tool) in skeleton.tools() {

@@ -57,7 +57,8 @@ impl Family for Kimi {
     }
 
     fn calls(&self, skeleton: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        let [begin, end, args, last] = [CALL, CALL_END, ARGUMENTS, SECTION_END].map(|text| skeleton.marker(text));
+        let [begin, end, args, last] =
+            [CALL, CALL_END, ARGUMENTS, SECTION_END].map(|text| skeleton.marker(text));
         let mut calls = Vec::new();
         for (index, tool) in skeleton.tools() {
             let arguments = skeleton.arguments(index)?;
@@ -72,7 +73,9 @@ impl Family for Kimi {
     fn instructions(&self, tools: &str) -> String {
         super::instructions(
             tools,
-            &format!("{SECTION}{CALL}functions.function-name:0{ARGUMENTS}{{arguments}}{CALL_END}{SECTION_END}"),
+            &format!(
+                "{SECTION}{CALL}functions.function-name:0{ARGUMENTS}{{arguments}}{CALL_END}{SECTION_END}"
+            ),
         )
     }
 }
@@ -88,7 +91,8 @@ async fn read_calls(cx: &mut Cx, inside: bool) -> Result<(), Stop> {
                 return Ok(());
             }
             if !cx.take(CALL).await {
-                let ended = cx.reader.is_end().await || cx.reader.find(&cx.marker(CALL)).await == crate::chat::reply::Found::Cut;
+                let ended = cx.reader.is_end().await
+                    || cx.reader.find(&cx.marker(CALL)).await == crate::chat::reply::Found::Cut;
                 if !any {
                     return Err(if ended { Stop::Ended } else { Stop::Broken });
                 }
@@ -157,7 +161,8 @@ async fn by_keys(cx: &mut Cx) -> Option<String> {
         let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
         let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
         let declared = arguments.keys().all(|key| properties.is_some_and(|all| all.contains_key(key)));
-        let present = required.into_iter().flatten().filter_map(Value::as_str).all(|key| arguments.contains_key(key));
+        let present =
+            required.into_iter().flatten().filter_map(Value::as_str).all(|key| arguments.contains_key(key));
         declared && present && !arguments.is_empty()
     });
     let only = fitting.next()?.name.clone();

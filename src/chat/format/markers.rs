@@ -17,7 +17,10 @@ pub(in crate::chat) struct Markers {
 
 impl Markers {
     /// Looks every marker up in the vocabulary; without one, replies are text with special tokens written out.
-    pub(super) fn new(texts: impl IntoIterator<Item = &'static str>, vocab: Option<&Arc<Vocabulary>>) -> Self {
+    pub(super) fn new(
+        texts: impl IntoIterator<Item = &'static str>,
+        vocab: Option<&Arc<Vocabulary>>,
+    ) -> Self {
         let find = |text: &'static str| Some((text, vocab?.special(text)?));
         Self { tokens: texts.into_iter().filter_map(find).collect(), vocab: vocab.cloned() }
     }

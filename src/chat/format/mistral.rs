@@ -119,7 +119,9 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
         match cx.reader.peek_char().await {
             Some(c) if c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ') => cx.reader.skip(1),
             // A marker that is cut off.
-            Some('[') if cx.reader.find_text(ARGS).await == crate::chat::reply::Found::Cut => return Err(Stop::Ended),
+            Some('[') if cx.reader.find_text(ARGS).await == crate::chat::reply::Found::Cut => {
+                return Err(Stop::Ended);
+            }
             None if cx.reader.is_end().await => return Err(Stop::Ended),
             _ => return Err(Stop::Broken),
         }

@@ -115,7 +115,10 @@ trait Family: Send + Sync + Debug {
     }
     /// How to call, in words, for a template that doesn't say it; `tools` is their JSON.
     fn instructions(&self, tools: &str) -> String {
-        instructions(tools, "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>")
+        instructions(
+            tools,
+            "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>",
+        )
     }
 }
 
@@ -168,7 +171,14 @@ pub struct ReplyOptions {
 
 impl Default for ReplyOptions {
     fn default() -> Self {
-        Self { prompt: String::new(), parallel: true, think: true, think_budget: None, calls_before: 0, constrained: false }
+        Self {
+            prompt: String::new(),
+            parallel: true,
+            think: true,
+            think_budget: None,
+            calls_before: 0,
+            constrained: false,
+        }
     }
 }
 
@@ -213,12 +223,14 @@ impl ChatFormat {
         let (open, close) = family.thinking();
         let markers = Markers::new(family.markers().into_iter().chain([open, close]), vocab);
         let mentioned = |text: &str| template.contains(text.trim_end());
-        let thinks = family.thinks() && (vocab.is_none() || mentioned(open) || mentioned(close) || markers.token(open).is_some());
+        let thinks = family.thinks()
+            && (vocab.is_none() || mentioned(open) || mentioned(close) || markers.token(open).is_some());
         let reserved = vocab.map_or_else(Vec::new, |vocab| {
             let ids = 0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX);
             ids.filter(|&id| {
                 vocab.is_special(id)
-                    && std::str::from_utf8(vocab.bytes(id)).is_ok_and(|text| !text.trim().is_empty() && template.contains(text))
+                    && std::str::from_utf8(vocab.bytes(id))
+                        .is_ok_and(|text| !text.trim().is_empty() && template.contains(text))
             })
             .collect()
         });
@@ -278,7 +290,8 @@ impl ChatFormat {
         let required = choice.requires_call();
         let thinking = self.thinking_of(options);
         // Where reasoning is at its end, there is nothing for a budget to bound.
-        let budget = options.think_budget.filter(|_| thinking != Thinking::Closed && thinking != Thinking::Never);
+        let budget =
+            options.think_budget.filter(|_| thinking != Thinking::Closed && thinking != Thinking::Never);
         if selected.is_empty() && answer.is_none() && budget.is_none() && tools.is_empty() {
             return Ok(None);
         }
@@ -297,7 +310,8 @@ impl ChatFormat {
             reserved: &self.reserved,
             limits,
         };
-        let skeleton = Skeleton::new(plan, &self.markers, self.family.thinking(), self.family.thinking_lead());
+        let skeleton =
+            Skeleton::new(plan, &self.markers, self.family.thinking(), self.family.thinking_lead());
         self.family.grammar(skeleton).map(Some)
     }
 
@@ -319,7 +333,8 @@ impl ChatFormat {
         );
         let family = Arc::clone(&self.family);
         let markers = Arc::clone(&self.markers);
-        let spell = move |id| (!markers.ids().any(|marker| marker == id)).then(|| markers.spell(Unit::Token(id)));
+        let spell =
+            move |id| (!markers.ids().any(|marker| marker == id)).then(|| markers.spell(Unit::Token(id)));
         ReplyParser::new(tape, spell, async move { family.read_reply(&mut cx).await })
     }
 

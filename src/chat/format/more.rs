@@ -152,8 +152,7 @@ pub(super) const DEEPSEEK_DSML: Xml = Xml {
 };
 
 /// DeepSeek V4, which names the block otherwise.
-pub(super) const DEEPSEEK_V4: Xml = Xml {
-    name: "deepseek-v4",
-    outer: ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
-    ..DEEPSEEK_DSML
-};
+pub(super) const DEEPSEEK_V4: Xml =
+    Xml {
+        name: "deepseek-v4", outer: ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"), ..DEEPSEEK_DSML
+    };

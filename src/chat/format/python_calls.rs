@@ -74,7 +74,8 @@ impl Family for Python {
             if bare {
                 cx.reader.go(cx.reader.at() - 1);
             }
-            let closers: Vec<&'static str> = self.tags.iter().filter(|_| !bare).map(|(_, close)| *close).collect();
+            let closers: Vec<&'static str> =
+                self.tags.iter().filter(|_| !bare).map(|(_, close)| *close).collect();
             cx.reader.space().await;
             if let Err(stop) = read_list(cx, bare).await {
                 return cx.fail(stop, &closers).await;
@@ -223,9 +224,16 @@ fn list_rules(skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
 }
 
 /// A value: JSON, which is a literal of Python but for three words, or what Python writes where that is as plain.
-fn value_rule(skeleton: &mut Skeleton<'_>, name: &str, tool: &Tool, field: &Field) -> Result<String, ToolError> {
+fn value_rule(
+    skeleton: &mut Skeleton<'_>,
+    name: &str,
+    tool: &Tool,
+    field: &Field,
+) -> Result<String, ToolError> {
     let identifier = |key: &str| {
-        !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !key.starts_with(|c: char| c.is_ascii_digit())
+        !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !key.starts_with(|c: char| c.is_ascii_digit())
     };
     if !identifier(&field.key) {
         return Err(ToolError::Arguments {
@@ -238,15 +246,23 @@ fn value_rule(skeleton: &mut Skeleton<'_>, name: &str, tool: &Tool, field: &Fiel
     let mut forms = vec![skeleton.schema(&format!("{name}_json"), schema, &tool.name, &field.pointer)?];
     let (_, root) = parameter(tool, &field.key);
     let kinds = Kinds::allowed(&field.schema, root);
-    let only = |keys: &[&str]| field.schema.as_object().is_some_and(|map| map.keys().all(|key| keys.contains(&key.as_str())));
+    let only = |keys: &[&str]| {
+        field.schema.as_object().is_some_and(|map| map.keys().all(|key| keys.contains(&key.as_str())))
+    };
     if kinds.only_string() && only(&["type", "description", "title"]) {
         forms.push(r#"/'([^'\\\x00-\x1F\x7F]|\\[nrtbf\\'"])*'/"#.into());
     }
-    if let Some(Value::Array(values)) = field.schema.get("enum").filter(|_| only(&["type", "enum", "description", "title"])) {
+    if let Some(Value::Array(values)) =
+        field.schema.get("enum").filter(|_| only(&["type", "enum", "description", "title"]))
+    {
         let plain = |text: &&str| !text.contains(['\'', '\\']) && !text.contains(char::is_control);
-        forms.extend(values.iter().filter_map(Value::as_str).filter(plain).map(|text| quote(&format!("'{text}'"))));
+        forms.extend(
+            values.iter().filter_map(Value::as_str).filter(plain).map(|text| quote(&format!("'{text}'"))),
+        );
     }
-    if field.schema.get("type") == Some(&Value::from("boolean")) && only(&["type", "description", "title", "default"]) {
+    if field.schema.get("type") == Some(&Value::from("boolean"))
+        && only(&["type", "description", "title", "default"])
+    {
         forms.extend(["\"True\"".to_owned(), "\"False\"".to_owned()]);
     }
     Ok(any(&forms))

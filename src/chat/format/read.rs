@@ -2,10 +2,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use super::{
-    Family,
-    markers::Markers,
-};
+use super::{Family, markers::Markers};
 use crate::chat::{
     reply::{Found, Kind, Marker, Out, Reader, Stop, Unit, read_json},
     tool::Tool,

@@ -105,7 +105,13 @@ impl<'a> Skeleton<'a> {
     }
 
     /// JSON of a schema: a reference to its grammar. `pointer` is where the schema stands in the tool's parameters.
-    pub(super) fn schema(&mut self, name: &str, schema: Value, tool: &str, pointer: &str) -> Result<String, ToolError> {
+    pub(super) fn schema(
+        &mut self,
+        name: &str,
+        schema: Value,
+        tool: &str,
+        pointer: &str,
+    ) -> Result<String, ToolError> {
         let label = if pointer.is_empty() {
             format!("tool {tool:?}")
         } else {
@@ -113,7 +119,8 @@ impl<'a> Skeleton<'a> {
         };
         let options = SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
         let constraint = Constraint::JsonSchema(JsonSchema::from(schema).with_options(options));
-        let grammar = constraint.to_grammar(self.plan.limits).map_err(|error| error.within(label.as_str()))?;
+        let grammar =
+            constraint.to_grammar(self.plan.limits).map_err(|error| error.within(label.as_str()))?;
         self.parts.push(Part { name: name.to_owned(), label, grammar });
         Ok(format!("@{name}"))
     }
@@ -166,7 +173,8 @@ impl<'a> Skeleton<'a> {
         // After a spelled mark a token may go on into the text, so that text is bytes there.
         let tokens = self.markers.vocab().is_some() && !self.spells_thoughts();
         if without.is_empty() && unlike.is_none() && tokens {
-            let mut ids: BTreeSet<TokenId> = self.markers.ids().chain(self.plan.reserved.iter().copied()).collect();
+            let mut ids: BTreeSet<TokenId> =
+                self.markers.ids().chain(self.plan.reserved.iter().copied()).collect();
             if let Some(vocab) = self.markers.vocab() {
                 ids.extend(vocab.stop_tokens());
             }
@@ -188,7 +196,8 @@ impl<'a> Skeleton<'a> {
     }
 
     fn spells_thoughts(&self) -> bool {
-        matches!(self.plan.thinking, Thinking::Open | Thinking::Optional) && !(self.is_token(self.think.0) && self.is_token(self.think.1))
+        matches!(self.plan.thinking, Thinking::Open | Thinking::Optional)
+            && !(self.is_token(self.think.0) && self.is_token(self.think.1))
     }
 
     /// Excludes texts that begin as thoughts whose marks are spelled.
@@ -221,7 +230,8 @@ impl<'a> Skeleton<'a> {
                 format!("({open} {lead} {thoughts})? {body}")
             }
         };
-        let text = fill(include_str!("../../../grammars/tools/reply.lark"), &[("START", &start)]) + &self.rules;
+        let text =
+            fill(include_str!("../../../grammars/tools/reply.lark"), &[("START", &start)]) + &self.rules;
         Ok(Grammar::compose(&text, self.parts, self.plan.limits)?)
     }
 
@@ -231,7 +241,9 @@ impl<'a> Skeleton<'a> {
         let ids = 0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX);
         let blank = |&id: &TokenId| {
             let bytes = vocab.bytes(id);
-            !bytes.is_empty() && bytes.len() <= 4 && bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+            !bytes.is_empty()
+                && bytes.len() <= 4
+                && bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
         };
         let ids: BTreeSet<TokenId> = ids.filter(blank).collect();
         if ids.is_empty() { String::new() } else { format!("<[{}]>?", ranges(&ids)) }
@@ -247,7 +259,8 @@ impl<'a> Skeleton<'a> {
     pub(super) fn run(&self) -> Option<String> {
         let vocab = self.markers.vocab()?;
         self.markers.ids().next()?;
-        let ids = (0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX)).filter(|&id| vocab.is_special(id));
+        let ids =
+            (0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX)).filter(|&id| vocab.is_special(id));
         Some(format!("<[^{}]>", ranges(&ids.collect())))
     }
 

@@ -124,9 +124,11 @@ impl Family for Tags {
                 let first = format!("SPACE? {calls}{close}");
                 Calls { open, more: format!("SPACE? {opener} {first}"), first }
             }
-            Many::Array => {
-                Calls { open, first: format!("SPACE? {}{close}", array(skeleton, &calls)), more: String::new() }
-            }
+            Many::Array => Calls {
+                open,
+                first: format!("SPACE? {}{close}", array(skeleton, &calls)),
+                more: String::new(),
+            },
             Many::Lines => {
                 let more = if skeleton.plan.parallel { format!(" (SPACE {calls})*") } else { String::new() };
                 Calls { open, first: format!("SPACE? {calls}{more}{close}"), more: String::new() }

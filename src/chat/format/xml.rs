@@ -296,7 +296,13 @@ impl Xml {
         Ok(name)
     }
 
-    fn value_rule(&self, skeleton: &mut Skeleton<'_>, name: &str, tool: &Tool, field: &Field) -> Result<(), ToolError> {
+    fn value_rule(
+        &self,
+        skeleton: &mut Skeleton<'_>,
+        name: &str,
+        tool: &Tool,
+        field: &Field,
+    ) -> Result<(), ToolError> {
         if field.key.contains(['>', '"', '<', '\n']) || field.key.trim() != field.key {
             return Err(ToolError::Arguments {
                 tool: tool.name.clone(),
@@ -323,12 +329,16 @@ impl Xml {
         let frame = if self.framed { "\n" } else { "" };
         let close = format!("{frame}{}\n", self.parameter.2);
         let typed = |text: bool| self.typed.map_or("", |(string, other)| if text { string } else { other });
-        let open = |text: bool| format!("{}{}{}{}{frame}", self.parameter.0, field.key, typed(text), self.parameter.1);
+        let open = |text: bool| {
+            format!("{}{}{}{}{frame}", self.parameter.0, field.key, typed(text), self.parameter.1)
+        };
         let number = out.len();
         match form {
             Form::Literals(texts) => {
                 for text in texts {
-                    if self.tags().iter().any(|tag| text.contains(tag)) || (!self.framed && text.starts_with('\n') && text.ends_with('\n')) {
+                    if self.tags().iter().any(|tag| text.contains(tag))
+                        || (!self.framed && text.starts_with('\n') && text.ends_with('\n'))
+                    {
                         return Err(ToolError::Arguments {
                             tool: tool.name.clone(),
                             pointer: format!("{}/enum", field.pointer),
@@ -354,7 +364,12 @@ impl Xml {
                 out.push(format!("{} {value}", quote(&open(true))));
             }
             Form::Json(schema) => {
-                let value = skeleton.schema(&format!("{name}_json_{number}"), schema.clone(), &tool.name, &field.pointer)?;
+                let value = skeleton.schema(
+                    &format!("{name}_json_{number}"),
+                    schema.clone(),
+                    &tool.name,
+                    &field.pointer,
+                )?;
                 out.push(format!("{} {value} {}", quote(&open(false)), quote(&close)));
             }
             Form::Either(forms) => {

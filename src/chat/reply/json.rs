@@ -39,7 +39,10 @@ impl Json {
 }
 
 /// Reads one value; `each` sees its characters as they come.
-pub(in crate::chat) async fn read_json(reader: &mut Reader, mut each: impl FnMut(char) + Send) -> Result<(), Stop> {
+pub(in crate::chat) async fn read_json(
+    reader: &mut Reader,
+    mut each: impl FnMut(char) + Send,
+) -> Result<(), Stop> {
     // Open brackets. Strings, numbers and words are read whole.
     let mut open: Vec<char> = Vec::new();
     loop {

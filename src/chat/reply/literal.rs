@@ -142,7 +142,11 @@ fn character(code: u32) -> char {
 /// A number, in JSON's spelling.
 async fn number(reader: &mut Reader) -> Result<String, Stop> {
     let from = reader.at();
-    while reader.peek_char().await.is_some_and(|c| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E')) {
+    while reader
+        .peek_char()
+        .await
+        .is_some_and(|c| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'))
+    {
         reader.skip(1);
     }
     if reader.is_end().await {

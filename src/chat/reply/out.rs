@@ -125,7 +125,8 @@ impl Out {
     fn emit(&mut self, delta: Delta) {
         let mut tape = lock(&self.tape);
         match (tape.deltas.last_mut(), delta) {
-            (Some(Delta::Text(last)), Delta::Text(more)) | (Some(Delta::Reasoning(last)), Delta::Reasoning(more)) => {
+            (Some(Delta::Text(last)), Delta::Text(more))
+            | (Some(Delta::Reasoning(last)), Delta::Reasoning(more)) => {
                 last.push_str(&more);
             }
             (

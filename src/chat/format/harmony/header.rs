@@ -38,7 +38,10 @@ impl Header {
                         Some(name) => (name, false),
                         None => (name, BUILT_IN.iter().any(|own| name.split('.').next() == Some(own))),
                     };
-                    let glued = ["json", "code"].iter().find_map(|tail| name.strip_suffix(tail)).filter(|n| declared(n));
+                    let glued = ["json", "code"]
+                        .iter()
+                        .find_map(|tail| name.strip_suffix(tail))
+                        .filter(|n| declared(n));
                     let name = if declared(name) { name } else { glued.unwrap_or(name) };
                     header.recipient = Some(name.to_owned());
                     header.built_in = built_in;
@@ -47,7 +50,8 @@ impl Header {
                 words.push(word);
             }
         }
-        header.rest = words.into_iter().filter(|word| !word.starts_with("<|constrain|>")).collect::<Vec<_>>().join(" ");
+        header.rest =
+            words.into_iter().filter(|word| !word.starts_with("<|constrain|>")).collect::<Vec<_>>().join(" ");
         header
     }
 }
@@ -80,7 +84,10 @@ mod tests {
     #[test]
     fn odd_headers_are_read_as_far_as_they_go() {
         let parse = |text: &str| Header::parse(text, &|_| false);
-        assert_eq!(parse("<|channel|>commentary to=assistant<|channel|>analysis").channel.unwrap(), "analysis");
+        assert_eq!(
+            parse("<|channel|>commentary to=assistant<|channel|>analysis").channel.unwrap(),
+            "analysis"
+        );
         assert_eq!(parse("<|channel|>commentary to=assistant<|channel|>final").recipient, None);
         assert!(parse("<|channel|>analysis to=browser.search code").built_in);
         assert_eq!(parse("<|channel|>final Hello there").rest, "Hello there");

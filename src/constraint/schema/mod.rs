@@ -1,18 +1,42 @@
-//! JSON Schema, and how the JSON is to be spelled.
+//! JSON Schema, to the letter, compiled by ourselves.
+//!
+//! | step | file |
+//! |---|---|
+//! | what subschemas there are, and what references name | `document` |
+//! | what the keywords of one assert | `assertion` |
+//! | what that means for values of one type, negation included | `formula` |
+//! | alternatives of demands that hold together | `alternatives`, `object`, `array` |
+//! | the shape of a value under a set of demands (a *state*) | `analysis`, `shape` |
+//! | numbers and strings as regular languages | `number`, `string`, `regular` |
+//! | a grammar with a rule for each state | `emit` |
+//!
+//! What can't be enforced exactly is refused with its place; nothing is left out silently.
 
+mod alternatives;
+mod analysis;
+mod array;
+mod assertion;
+mod document;
+mod emit;
+mod formula;
 mod lint;
-mod locate;
+mod number;
+mod object;
+mod regular;
+mod shape;
+mod string;
 
-use llguidance::{JsonCompileOptions, api::TopLevelGrammar};
-use serde_json::{Value, json};
 use std::sync::Arc;
+
+use llguidance::api::TopLevelGrammar;
+use serde_json::{Value, json};
 
 use super::{
     ConstraintError, Warning,
     grammar::{Grammar, Origin},
 };
 use crate::limits::Limits;
-pub(super) use locate::locate;
+pub use number::NumberForms;
 
 /// A JSON Schema and how JSON under it is spelled.
 ///
@@ -27,6 +51,7 @@ pub(super) use locate::locate;
 pub struct JsonSchema {
     schema: Arc<Value>,
     options: SchemaOptions,
+    documents: Arc<[(String, Value)]>,
 }
 
 /// How JSON under a schema is spelled. What is spelled is the schema's alone.
@@ -34,8 +59,12 @@ pub struct JsonSchema {
 pub struct SchemaOptions {
     /// White space between tokens.
     pub whitespace: Whitespace,
-    /// Refuse keywords that JSON Schema doesn't know, which by the standard constrain nothing. Off by default:
-    /// they are warned of.
+    /// The order of an object's properties.
+    pub order: PropertyOrder,
+    /// Other ways to write a number.
+    pub numbers: NumberForms,
+    /// Refuse keywords and formats that JSON Schema doesn't know, which by the standard constrain nothing. Off by
+    /// default: they are warned of.
     pub strict: bool,
 }
 
@@ -51,6 +80,17 @@ pub enum Whitespace {
     Spaced,
     /// In each gap the model chooses: nothing, one space, or a new line and up to 20 spaces or tabs.
     Flexible,
+}
+
+/// The order of an object's properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum PropertyOrder {
+    /// That of the schema: declared ones first, then those only required, then others.
+    #[default]
+    Schema,
+    /// Any, each property once. An object that declares more than about sixty keeps the schema's order.
+    Any,
 }
 
 impl JsonSchema {
@@ -85,6 +125,13 @@ impl JsonSchema {
         Self { options, ..self }
     }
 
+    /// The same schema, with other documents that its references may name by their addresses. Nothing is ever
+    /// fetched.
+    #[must_use]
+    pub fn with_documents(self, documents: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self { documents: documents.into_iter().collect(), ..self }
+    }
+
     /// The schema as it was given.
     #[must_use]
     pub fn value(&self) -> &Value {
@@ -93,56 +140,46 @@ impl JsonSchema {
 
     pub(super) fn to_grammar(&self, limits: &Limits) -> Result<Grammar, ConstraintError> {
         check_depth(&self.schema, limits.schema_depth)?;
-        let at_root =
-            |reason: &str| ConstraintError::Schema { pointer: String::new(), reason: reason.into() };
-        let mut schema = match &*self.schema {
-            Value::Object(object) => object.clone(),
-            // The engine takes compile options only inside an object.
-            Value::Bool(true) => serde_json::Map::new(),
-            Value::Bool(false) => return Err(at_root("`false` accepts nothing")),
-            _ => return Err(at_root("a schema is an object, `true` or `false`")),
-        };
-        if schema.contains_key("x-guidance") {
+        for (_, document) in self.documents.iter() {
+            check_depth(document, limits.schema_depth)?;
+        }
+        if self.schema.get("x-guidance").is_some() {
             return Err(ConstraintError::Schema {
                 pointer: "/x-guidance".into(),
                 reason: "options of the engine aren't taken from a schema; set them in the request".into(),
             });
         }
-        let warnings = lint::lint(&self.schema);
+        let mut warnings = lint::lint(&self.schema);
         if let Some(Warning { pointer, reason }) = warnings.first().filter(|_| self.options.strict) {
             return Err(ConstraintError::Schema { pointer: pointer.clone(), reason: reason.clone() });
         }
-        schema.insert("x-guidance".into(), self.options.x_guidance());
-        let schema = Value::Object(schema);
-        let bytes = schema.to_string().len();
-        ConstraintError::check("bytes of the schema", bytes, limits.schema_bytes)?;
-        let origin = Origin::Schema(Arc::clone(&self.schema));
-        Ok(Grammar::new(TopLevelGrammar::from_json_schema(schema), origin).with_warnings(warnings))
+        let (mut analysis, root) =
+            analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.strict)?;
+        let start = analysis.state([root]);
+        let lark = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
+        warnings.append(&mut analysis.warnings);
+        Ok(Grammar::new(TopLevelGrammar::from_lark(lark), Origin::Schema).with_warnings(warnings))
     }
 }
 
 impl From<Value> for JsonSchema {
     fn from(schema: Value) -> Self {
-        Self { schema: Arc::new(schema), options: SchemaOptions::default() }
+        Self { schema: Arc::new(schema), options: SchemaOptions::default(), documents: Arc::new([]) }
     }
 }
 
-impl SchemaOptions {
-    fn x_guidance(self) -> Value {
-        let (item_separator, key_separator) = match self.whitespace {
-            Whitespace::Spaced => (", ", ": "),
-            Whitespace::Compact | Whitespace::Flexible => (",", ":"),
-        };
-        let options = JsonCompileOptions {
-            item_separator: item_separator.into(),
-            key_separator: key_separator.into(),
-            whitespace_flexible: false,
-            whitespace_pattern: (self.whitespace == Whitespace::Flexible)
-                .then(|| r"\x20|\n[\x20\t]{0,20}".to_owned()),
-            ..JsonCompileOptions::default()
-        };
-        // A struct of strings and flags always has a JSON form.
-        serde_json::to_value(options).unwrap_or_default()
+impl Whitespace {
+    /// Whether the model chooses.
+    fn is_free(self) -> bool {
+        self == Self::Flexible
+    }
+
+    /// What a grammar in Lark says of it.
+    fn settings(self) -> &'static str {
+        match self {
+            Self::Compact | Self::Spaced => "",
+            Self::Flexible => "%llguidance {\"ignore_once\": true}\n%ignore /\\x20|\\n[\\x20\\t]{0,20}/\n",
+        }
     }
 }
 
@@ -155,6 +192,30 @@ impl std::str::FromStr for Whitespace {
             "spaced" => Ok(Self::Spaced),
             "flexible" => Ok(Self::Flexible),
             _ => Err(format!("{name:?} is not one of compact, spaced, flexible")),
+        }
+    }
+}
+
+impl std::str::FromStr for PropertyOrder {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "schema" => Ok(Self::Schema),
+            "any" => Ok(Self::Any),
+            _ => Err(format!("{name:?} is not one of schema, any")),
+        }
+    }
+}
+
+impl std::str::FromStr for NumberForms {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "plain" => Ok(Self::Plain),
+            "any" => Ok(Self::Any),
+            _ => Err(format!("{name:?} is not one of plain, any")),
         }
     }
 }
@@ -180,7 +241,6 @@ fn check_depth(schema: &Value, limit: usize) -> Result<(), ConstraintError> {
     }
     Ok(())
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,230 @@
+//! Arrays.
+
+use std::collections::HashMap;
+
+use super::{Alternative, Emitter, RuleId, Symbol};
+use crate::constraint::{
+    ConstraintError,
+    schema::{
+        analysis::StateId,
+        array::{ArrayShape, Item},
+        document::at,
+        number::{NumberSet, NumberText},
+        regular::Regular,
+    },
+};
+
+/// How far into an array: items so far, and how many were counted of each kind. Both stop where more makes no
+/// difference.
+type Progress = (u64, Vec<u64>);
+
+impl Emitter<'_, '_> {
+    pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+        if shape.unique && shape.max.is_none_or(|max| max > 1) {
+            return self.unique_array(shape, pointer);
+        }
+        if shape.counts.is_empty() { self.plain_array(shape) } else { self.counted_array(shape, pointer) }
+    }
+
+    /// `[`, the items of the prefix as far as there are any, later ones, `]`.
+    fn plain_array(&mut self, shape: &ArrayShape) -> Result<RuleId, ConstraintError> {
+        let open = self.rules.terminal(Regular::literal("["));
+        let close = self.rules.terminal(Regular::literal("]"));
+        let comma = self.comma();
+        let comma = self.rules.terminal(comma);
+        let later = match shape.rest.first() {
+            Some(item) if self.productive.has(item.value) => Some(self.value(item.value)?),
+            _ => None,
+        };
+        let length = shape.prefix.len();
+        let next = |placed: usize, item: Symbol| -> Vec<Symbol> {
+            if placed == 0 { vec![open.clone(), item] } else { vec![comma.clone(), item] }
+        };
+        let allowed = |placed: usize| shape.max.is_none_or(|max| (placed as u64) < max);
+        let enough = |placed: usize| placed as u64 >= shape.min;
+        // From the end to the beginning: what may follow so many items.
+        let after = |placed: usize| -> Vec<Symbol> {
+            // Any number of later items.
+            let placed = placed as u64;
+            let (min, max) =
+                (shape.min.saturating_sub(placed), shape.max.map(|max| max.saturating_sub(placed)));
+            let mut symbols = Vec::new();
+            if let Some(later) = later.clone().filter(|_| max != Some(0)) {
+                symbols.push(Symbol::Repeat(vec![comma.clone(), later], min, max));
+            }
+            symbols.push(close.clone());
+            symbols
+        };
+        let can_end = |placed: usize| enough(placed) || (later.is_some() && allowed(placed));
+        let mut rest: Option<RuleId> = None;
+        for placed in (0..=length).rev() {
+            let mut alternatives = Vec::new();
+            let first_close = [open.clone(), close.clone()];
+            if placed == length {
+                if placed == 0 {
+                    if enough(0) {
+                        alternatives.push(Alternative::new(first_close));
+                    }
+                    if let Some(item) = later.clone().filter(|_| allowed(0)) {
+                        alternatives.push(Alternative::new(next(0, item).into_iter().chain(after(1))));
+                    }
+                } else if can_end(placed) {
+                    alternatives.push(Alternative::new(after(placed)));
+                }
+            } else {
+                if enough(placed) {
+                    alternatives.push(if placed == 0 {
+                        Alternative::new(first_close)
+                    } else {
+                        Alternative::new([close.clone()])
+                    });
+                }
+                if let (Some(item), Some(rest), true) = (shape.prefix[placed].first(), rest, allowed(placed))
+                    && self.productive.has(item.value)
+                {
+                    let item = self.value(item.value)?;
+                    let symbols = next(placed, item).into_iter().chain([Symbol::Rule(rest)]);
+                    alternatives.push(Alternative::new(symbols));
+                }
+            }
+            rest = Some(self.rules.rule(alternatives));
+        }
+        // There is at least the rule for no items yet.
+        Ok(rest.unwrap_or_else(|| self.rules.declare(false)))
+    }
+
+    /// An array in which items of some kinds are counted: a rule for each count there may be.
+    fn counted_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+        let comma = self.comma();
+        let comma = self.rules.terminal(comma);
+        let open = self.rules.terminal(Regular::literal("["));
+        let close = self.rules.terminal(Regular::literal("]"));
+        // Beyond these, one more makes no difference.
+        let last = shape.max.unwrap_or((shape.prefix.len() as u64).max(shape.min));
+        let mut known: HashMap<Progress, RuleId> = HashMap::new();
+        let start = (0, vec![0; shape.counts.len()]);
+        let first = self.rules.declare(false);
+        known.insert(start.clone(), first);
+        let mut pending = vec![(start, first)];
+        while let Some(((placed, counts), rule)) = pending.pop() {
+            const MOST: usize = 20_000;
+            if known.len() > MOST {
+                return Err(at(pointer, "counts items up to bounds that are too large"));
+            }
+            let mut alternatives = Vec::new();
+            let met = shape.counts.iter().zip(&counts).all(|((min, _), count)| count >= min);
+            if met && placed >= shape.min {
+                let symbols =
+                    if placed == 0 { vec![open.clone(), close.clone()] } else { vec![close.clone()] };
+                alternatives.push(Alternative::new(symbols));
+            }
+            let index = usize::try_from(placed).unwrap_or(usize::MAX);
+            let ways: &[Item] = match shape.max {
+                Some(max) if placed >= max => &[],
+                _ => shape.prefix.get(index).unwrap_or(&shape.rest),
+            };
+            for way in ways {
+                let mut counts = counts.clone();
+                let mut within = self.productive.has(way.value);
+                for (bit, (min, max)) in shape.counts.iter().enumerate() {
+                    if way.counted >> bit & 1 == 1 {
+                        within &= max.is_none_or(|max| counts[bit] < max);
+                        counts[bit] = (counts[bit] + 1).min(max.unwrap_or(*min));
+                    }
+                }
+                if !within {
+                    continue;
+                }
+                let progress = ((placed + 1).min(last.max(1)), counts);
+                let next = *known.entry(progress.clone()).or_insert_with(|| {
+                    let rule = self.rules.declare(false);
+                    pending.push((progress, rule));
+                    rule
+                });
+                let item = self.value(way.value)?;
+                let before = if placed == 0 { open.clone() } else { comma.clone() };
+                alternatives.push(Alternative::new([before, item, Symbol::Rule(next)]));
+            }
+            self.rules.define(rule, alternatives);
+        }
+        self.check_rules()?;
+        Ok(first)
+    }
+
+    /// An array of different items out of few: which were used is a set of bits.
+    fn unique_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+        const MOST: usize = 63;
+        let pointer = format!("{pointer}/uniqueItems");
+        let domain = match shape.rest.first() {
+            Some(item) if shape.prefix.is_empty() && shape.counts.is_empty() => {
+                self.domain(item.value, MOST)?
+            }
+            _ => None,
+        };
+        let Some(domain) = domain else {
+            return Err(at(
+                &pointer,
+                "can be enforced for items of at most 63 values, as of an `enum`; give them one",
+            ));
+        };
+        let open = self.rules.terminal(Regular::literal("["));
+        let close = self.rules.terminal(Regular::literal("]"));
+        let comma = self.comma();
+        let comma = self.rules.terminal(comma);
+        let most = shape.max.unwrap_or(u64::MAX).min(domain.len() as u64);
+        let items: Vec<_> = domain.iter().map(|item| self.rules.terminal(item.clone())).collect();
+        let rest = self.rules.declare(true);
+        // The parameter is what was used; how many is the number of its bits.
+        let mut alternatives = Vec::new();
+        if shape.min <= most {
+            let end = (shape.min > 1).then(|| format!("bit_count_ge(_, {})", shape.min));
+            alternatives.push(Alternative::new([close.clone()]).when(end));
+            for (bit, item) in items.iter().enumerate() {
+                let fits = (most < domain.len() as u64).then(|| format!("bit_count_lt(_, {most})"));
+                let next = Symbol::With(rest, format!("set_bit({bit})"));
+                let free = format!("bit_clear({bit})");
+                alternatives.push(
+                    Alternative::new([comma.clone(), item.clone(), next])
+                        .when([free].into_iter().chain(fits)),
+                );
+            }
+        }
+        self.rules.define(rest, alternatives);
+        let mut first = Vec::new();
+        if shape.min == 0 {
+            first.push(Alternative::new([open.clone(), close]));
+        }
+        for (bit, item) in items.iter().enumerate() {
+            let next = Symbol::With(rest, format!("{}", 1_u64 << bit));
+            first.push(Alternative::new([open.clone(), item.clone(), next]));
+        }
+        Ok(self.rules.rule(first))
+    }
+
+    /// All values of a state, if they are few and without parts.
+    fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
+        let shape = self.analysis.shape(state)?;
+        if !shape.arrays.is_empty() || !shape.objects.is_empty() {
+            return Ok(None);
+        }
+        let words = [(shape.null, "null"), (shape.truth[1], "true"), (shape.truth[0], "false")];
+        let mut domain: Vec<_> =
+            words.iter().filter(|(there, _)| *there).map(|(_, word)| Regular::literal(*word)).collect();
+        if let Some(set) = &shape.numbers {
+            let Some(values) = set.values(most) else { return Ok(None) };
+            for value in values {
+                let spelled =
+                    NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                match spelled {
+                    Ok(NumberText::Regular(language)) => domain.push(language),
+                    _ => return Ok(None),
+                }
+            }
+        }
+        if let Some(bodies) = &shape.texts {
+            let Some(texts) = bodies.texts(most, self.analysis.fuel) else { return Ok(None) };
+            domain.extend(texts.into_iter().map(|text| Regular::literal(format!("\"{text}\""))));
+        }
+        Ok(Some(domain).filter(|domain| domain.len() <= most))
+    }
+}

@@ -1,0 +1,224 @@
+//! From states to a grammar: one rule for each state that isn't a single terminal.
+//!
+//! Punctuation and the name of a property are one terminal (`,"name":`) wherever white space is fixed: fewer terminals
+//! make fewer steps for the parser, and more of them are forced.
+
+mod array;
+mod object;
+mod productive;
+mod rules;
+
+use std::collections::HashMap;
+
+pub(super) use rules::RuleId;
+use rules::{Alternative, Rules, Symbol};
+
+use super::{
+    NumberForms, PropertyOrder, SchemaOptions, Whitespace,
+    analysis::{Analysis, StateId},
+    array::ArrayShape,
+    document::{Draft, at},
+    number::{Automaton, NumberSet, NumberSpelling, NumberText},
+    object::ObjectShape,
+    regular::Regular,
+    shape::Shape,
+};
+use crate::constraint::ConstraintError;
+use productive::Productive;
+
+/// Builds the grammar of a state and of all states its values have inside.
+pub(super) struct Emitter<'e, 'a> {
+    analysis: &'e mut Analysis<'a>,
+    options: &'e SchemaOptions,
+    productive: Productive,
+    rules: Rules,
+    values: HashMap<StateId, Symbol>,
+    pending: Vec<(StateId, RuleId)>,
+    arrays: HashMap<ArrayShape, RuleId>,
+    objects: HashMap<ObjectShape, RuleId>,
+    numbers: HashMap<NumberSet, Symbol>,
+    /// More rules than this are refused.
+    most_rules: usize,
+}
+
+/// The text of the grammar of a state.
+///
+/// # Errors
+///
+/// What can't be enforced, is unsatisfiable, or too large.
+pub(super) fn emit(
+    analysis: &mut Analysis<'_>,
+    options: &SchemaOptions,
+    start: StateId,
+    most_rules: usize,
+) -> Result<String, ConstraintError> {
+    let productive = Productive::explore(analysis, start, most_rules)?;
+    analysis.refused()?;
+    if !productive.has(start) {
+        return Err(at(&analysis.pointer(start), "no value meets all its demands"));
+    }
+    let mut emitter = Emitter {
+        analysis,
+        options,
+        productive,
+        rules: Rules::default(),
+        values: HashMap::new(),
+        pending: Vec::new(),
+        arrays: HashMap::new(),
+        objects: HashMap::new(),
+        numbers: HashMap::new(),
+        most_rules,
+    };
+    let root = emitter.value(start)?;
+    while let Some((state, rule)) = emitter.pending.pop() {
+        let shape = emitter.analysis.shape(state)?;
+        let alternatives = emitter.alternatives(state, &shape)?;
+        emitter.rules.define(rule, alternatives);
+        if emitter.rules.len() > most_rules {
+            return Err(ConstraintError::TooLarge {
+                what: "rules of the schema's grammar",
+                given: emitter.rules.len(),
+                limit: most_rules,
+            });
+        }
+    }
+    let start_rule = emitter.rules.rule(vec![Alternative::new([root])]);
+    if !emitter.rules.prune(start_rule) {
+        return Err(at(&emitter.analysis.pointer(start), "no value meets all its demands"));
+    }
+    Ok(emitter.rules.to_lark(start_rule, options.whitespace.settings()))
+}
+
+impl Emitter<'_, '_> {
+    /// The symbol of a value in a state.
+    fn value(&mut self, state: StateId) -> Result<Symbol, ConstraintError> {
+        if let Some(known) = self.values.get(&state) {
+            return Ok(known.clone());
+        }
+        let shape = self.analysis.shape(state)?;
+        // A single terminal needs no rule around it.
+        let symbol = match self.scalars(state, &shape)?.as_slice() {
+            [only] if shape.arrays.is_empty() && shape.objects.is_empty() => only.clone(),
+            _ => {
+                let rule = self.rules.declare(false);
+                self.pending.push((state, rule));
+                Symbol::Rule(rule)
+            }
+        };
+        self.values.insert(state, symbol.clone());
+        Ok(symbol)
+    }
+
+    fn alternatives(&mut self, state: StateId, shape: &Shape) -> Result<Vec<Alternative>, ConstraintError> {
+        let mut alternatives: Vec<_> =
+            self.scalars(state, shape)?.into_iter().map(|symbol| Alternative::new([symbol])).collect();
+        let pointer = self.analysis.pointer(state);
+        for array in shape.arrays.iter().filter(|array| self.productive.has_array(array)).collect::<Vec<_>>()
+        {
+            let rule = match self.arrays.get(array) {
+                Some(known) => *known,
+                None => {
+                    let rule = self.array(array, &pointer)?;
+                    self.arrays.insert(array.clone(), rule);
+                    rule
+                }
+            };
+            alternatives.push(Alternative::new([Symbol::Rule(rule)]));
+        }
+        for object in
+            shape.objects.iter().filter(|object| self.productive.has_object(object)).collect::<Vec<_>>()
+        {
+            let rule = match self.objects.get(object) {
+                Some(known) => *known,
+                None => {
+                    let rule = self.object(object, &pointer)?;
+                    self.objects.insert(object.clone(), rule);
+                    rule
+                }
+            };
+            alternatives.push(Alternative::new([Symbol::Rule(rule)]));
+        }
+        Ok(alternatives)
+    }
+
+    /// The terminals of a state's values that have no parts.
+    fn scalars(&mut self, state: StateId, shape: &Shape) -> Result<Vec<Symbol>, ConstraintError> {
+        let mut symbols = Vec::new();
+        let words = [(shape.null, "null"), (shape.truth[1], "true"), (shape.truth[0], "false")];
+        let words: Vec<_> =
+            words.iter().filter(|(there, _)| *there).map(|(_, word)| Regular::literal(*word)).collect();
+        if !words.is_empty() {
+            symbols.push(self.rules.terminal(Regular::or(words)));
+        }
+        if let Some(set) = &shape.numbers {
+            symbols.push(self.number(set, state)?);
+        }
+        if let Some(bodies) = &shape.texts {
+            let quote = Regular::literal("\"");
+            symbols.push(self.rules.terminal(Regular::concat([quote.clone(), bodies.clone(), quote])));
+        }
+        Ok(symbols)
+    }
+
+    fn number(&mut self, set: &NumberSet, state: StateId) -> Result<Symbol, ConstraintError> {
+        if let Some(known) = self.numbers.get(set) {
+            return Ok(known.clone());
+        }
+        let text = set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?;
+        let symbol = match text {
+            NumberText::Regular(language) => self.rules.terminal(language),
+            NumberText::Automaton(automaton) => Symbol::Rule(self.automaton(&automaton)),
+        };
+        self.numbers.insert(set.clone(), symbol.clone());
+        Ok(symbol)
+    }
+
+    fn spelling(&self) -> NumberSpelling {
+        // To draft-04 an integer is one by its spelling: 1.0 isn't.
+        let by_spelling = self.analysis.documents.draft() == Some(Draft::D4);
+        let forms = if by_spelling { NumberForms::Plain } else { self.options.numbers };
+        NumberSpelling { forms, ..NumberSpelling::default() }
+    }
+
+    /// A number that is read character by character, a rule for each state of its automaton.
+    fn automaton(&mut self, automaton: &Automaton) -> RuleId {
+        let rules: Vec<_> = automaton.transitions.iter().map(|_| self.rules.declare(false)).collect();
+        for (state, rule) in rules.iter().enumerate() {
+            let mut alternatives = Vec::new();
+            if automaton.accepting[state] {
+                alternatives.push(Alternative::default());
+            }
+            for transition in &automaton.transitions[state] {
+                let character = self.rules.terminal(Regular::pattern(transition.pattern()));
+                alternatives.push(Alternative::new([character, Symbol::Rule(rules[transition.to])]));
+            }
+            self.rules.define(*rule, alternatives);
+        }
+        rules[automaton.start]
+    }
+
+    /// Texts one after the other, with white space between them where that is free.
+    fn words(&mut self, words: &[Regular]) -> Vec<Symbol> {
+        if self.options.whitespace.is_free() {
+            words.iter().map(|word| self.rules.terminal(word.clone())).collect()
+        } else {
+            vec![self.rules.terminal(Regular::concat(words.iter().cloned()))]
+        }
+    }
+
+    fn comma(&self) -> Regular {
+        Regular::literal(if self.options.whitespace == Whitespace::Spaced { ", " } else { "," })
+    }
+
+    fn colon(&self) -> Regular {
+        Regular::literal(if self.options.whitespace == Whitespace::Spaced { ": " } else { ":" })
+    }
+
+    fn check_rules(&self) -> Result<(), ConstraintError> {
+        ConstraintError::check("rules of the schema's grammar", self.rules.len(), self.most_rules)
+    }
+
+    fn any_order(&self) -> bool {
+        self.options.order == PropertyOrder::Any
+    }
+}

@@ -1,0 +1,265 @@
+//! The grammar under construction: terminals, rules, and its text in llguidance's Lark.
+//!
+//! Rules that derive no text are taken out together with every alternative that needs one, so that nothing a model
+//! may begin is without an end.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use crate::constraint::schema::regular::Regular;
+
+/// A terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TerminalId(usize);
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::constraint::schema) struct RuleId(usize);
+
+/// What stands on the right side of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Symbol {
+    Terminal(TerminalId),
+    Rule(RuleId),
+    /// A rule with a parameter, an expression over that of the rule it stands in: `_`, `set_bit(3)`, `7`.
+    With(RuleId, String),
+    /// Symbols again and again.
+    Repeat(Vec<Symbol>, u64, Option<u64>),
+}
+
+/// One right side.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Alternative {
+    pub(super) symbols: Vec<Symbol>,
+    /// A condition on the rule's parameter.
+    pub(super) condition: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Rule {
+    parametric: bool,
+    alternatives: Vec<Alternative>,
+}
+
+/// Terminals and rules.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    terminals: Vec<Regular>,
+    terminal_ids: HashMap<Regular, TerminalId>,
+    rules: Vec<Rule>,
+}
+
+impl Alternative {
+    pub(super) fn new(symbols: impl IntoIterator<Item = Symbol>) -> Self {
+        Self { symbols: symbols.into_iter().collect(), condition: None }
+    }
+
+    /// Only where the rule's parameter meets all the conditions.
+    pub(super) fn when(mut self, conditions: impl IntoIterator<Item = String>) -> Self {
+        self.condition = conditions.into_iter().reduce(|one, other| format!("and({one}, {other})"));
+        self
+    }
+}
+
+impl Rules {
+    /// The terminal of a language.
+    pub(super) fn terminal(&mut self, language: Regular) -> Symbol {
+        let next = TerminalId(self.terminals.len());
+        let id = *self.terminal_ids.entry(language.clone()).or_insert(next);
+        if id == next {
+            self.terminals.push(language);
+        }
+        Symbol::Terminal(id)
+    }
+
+    /// A rule to be given its alternatives later.
+    pub(super) fn declare(&mut self, parametric: bool) -> RuleId {
+        self.rules.push(Rule { parametric, alternatives: Vec::new() });
+        RuleId(self.rules.len() - 1)
+    }
+
+    /// Gives a declared rule its alternatives.
+    pub(super) fn define(&mut self, rule: RuleId, alternatives: Vec<Alternative>) {
+        self.rules[rule.0].alternatives = alternatives;
+    }
+
+    /// A rule of these alternatives.
+    pub(super) fn rule(&mut self, alternatives: Vec<Alternative>) -> RuleId {
+        let rule = self.declare(false);
+        self.define(rule, alternatives);
+        rule
+    }
+
+    /// How many rules there are.
+    pub(super) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Takes out what derives no text. Whether the start still derives one.
+    pub(super) fn prune(&mut self, start: RuleId) -> bool {
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.rules.len()];
+        for (index, rule) in self.rules.iter().enumerate() {
+            for alternative in &rule.alternatives {
+                needed(&alternative.symbols, &mut |used| users[used.0].push(index));
+            }
+        }
+        let mut productive = vec![false; self.rules.len()];
+        let mut pending: Vec<usize> = (0..self.rules.len()).collect();
+        while let Some(index) = pending.pop() {
+            let derives = |alternative: &Alternative| {
+                let mut all = true;
+                needed(&alternative.symbols, &mut |used| all &= productive[used.0]);
+                all
+            };
+            if !productive[index] && self.rules[index].alternatives.iter().any(derives) {
+                productive[index] = true;
+                pending.append(&mut users[index].clone());
+            }
+        }
+        for rule in &mut self.rules {
+            rule.alternatives.retain(|alternative| {
+                let mut all = true;
+                needed(&alternative.symbols, &mut |used| all &= productive[used.0]);
+                all
+            });
+            for alternative in &mut rule.alternatives {
+                // What may be repeated no times at all isn't needed, but it may not be there either.
+                alternative.symbols.retain(|symbol| match symbol {
+                    Symbol::Repeat(inner, ..) => {
+                        let mut all = true;
+                        needed(inner, &mut |used| all &= productive[used.0]);
+                        all
+                    }
+                    _ => true,
+                });
+            }
+        }
+        productive[start.0]
+    }
+
+    /// The grammar as text; `settings` come first.
+    pub(super) fn to_lark(&self, start: RuleId, settings: &str) -> String {
+        let mut reached = vec![false; self.rules.len()];
+        let mut used = vec![false; self.terminals.len()];
+        let mut pending = vec![start.0];
+        reached[start.0] = true;
+        while let Some(index) = pending.pop() {
+            for alternative in &self.rules[index].alternatives {
+                visit(&alternative.symbols, &mut |symbol| match symbol {
+                    Symbol::Terminal(terminal) => used[terminal.0] = true,
+                    Symbol::Rule(rule) | Symbol::With(rule, _) => {
+                        if !reached[rule.0] {
+                            reached[rule.0] = true;
+                            pending.push(rule.0);
+                        }
+                    }
+                    Symbol::Repeat(..) => {}
+                });
+            }
+        }
+        let mut text = String::from(settings);
+        let _ = writeln!(text, "start: r{}", start.0);
+        for (index, rule) in self.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+            let _ = write!(text, "r{index}{}: ", if rule.parametric { "::_" } else { "" });
+            for (position, alternative) in rule.alternatives.iter().enumerate() {
+                if position > 0 {
+                    text.push_str("\n  | ");
+                }
+                if alternative.symbols.is_empty() {
+                    text.push_str("\"\"");
+                }
+                write_symbols(&mut text, &alternative.symbols);
+                if let Some(condition) = &alternative.condition {
+                    let _ = write!(text, " %if {condition}");
+                }
+            }
+            text.push('\n');
+        }
+        for (index, language) in self.terminals.iter().enumerate().filter(|(index, _)| used[*index]) {
+            let _ = writeln!(text, "T{index}: {}", language.to_lark());
+        }
+        text
+    }
+}
+
+/// The rules that have to derive a text for the symbols to derive one.
+fn needed(symbols: &[Symbol], see: &mut impl FnMut(RuleId)) {
+    for symbol in symbols {
+        match symbol {
+            Symbol::Terminal(_) | Symbol::Repeat(_, 0, _) => {}
+            Symbol::Rule(rule) | Symbol::With(rule, _) => see(*rule),
+            Symbol::Repeat(inner, ..) => needed(inner, see),
+        }
+    }
+}
+
+fn visit(symbols: &[Symbol], see: &mut impl FnMut(&Symbol)) {
+    for symbol in symbols {
+        see(symbol);
+        if let Symbol::Repeat(inner, ..) = symbol {
+            visit(inner, see);
+        }
+    }
+}
+
+fn write_symbols(text: &mut String, symbols: &[Symbol]) {
+    for (index, symbol) in symbols.iter().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        let _ = match symbol {
+            Symbol::Terminal(terminal) => write!(text, "T{}", terminal.0),
+            Symbol::Rule(rule) => write!(text, "r{}", rule.0),
+            Symbol::With(rule, parameter) => write!(text, "r{}::{parameter}", rule.0),
+            Symbol::Repeat(inner, min, max) => {
+                text.push('(');
+                write_symbols(text, inner);
+                match (min, max) {
+                    (0, None) => write!(text, ")*"),
+                    (min, None) => write!(text, "){{{min},}}"),
+                    (min, Some(max)) => write!(text, "){{{min},{max}}}"),
+                }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_derives_no_text_is_taken_out() {
+        let mut rules = Rules::default();
+        let open = rules.terminal(Regular::literal("("));
+        let endless = rules.declare(false);
+        rules.define(endless, vec![Alternative::new([open.clone(), Symbol::Rule(endless)])]);
+        let start = rules.rule(vec![
+            Alternative::new([Symbol::Rule(endless)]),
+            Alternative::new([open.clone(), Symbol::Repeat(vec![Symbol::Rule(endless)], 0, None)]),
+        ]);
+        assert!(rules.prune(start));
+        assert_eq!(rules.to_lark(start, ""), "start: r1\nr1: T0\nT0: \"(\"\n");
+        assert!(!rules.prune(endless));
+    }
+
+    #[test]
+    fn conditions_and_parameters_are_written_as_lark_has_them() {
+        let mut rules = Rules::default();
+        let a = rules.terminal(Regular::literal("a"));
+        let many = rules.declare(true);
+        rules.define(
+            many,
+            vec![
+                Alternative::default().when(["is_ones([0:1])".to_owned()]),
+                Alternative::new([a.clone(), Symbol::With(many, "set_bit(0)".into())])
+                    .when(["bit_clear(0)".to_owned(), "lt([1:3], 2)".to_owned()]),
+            ],
+        );
+        let start = rules.rule(vec![Alternative::new([Symbol::With(many, "0".into())])]);
+        assert_eq!(
+            rules.to_lark(start, ""),
+            "start: r1\nr0::_: \"\" %if is_ones([0:1])\n  | T0 r0::set_bit(0) %if and(bit_clear(0), lt([1:3], 2))\n\
+             r1: r0::0\nT0: \"a\"\n"
+        );
+    }
+}

@@ -1,0 +1,906 @@
+//! What a subschema says of values of one JSON type, as a formula over simple demands.
+//!
+//! Everything a schema says is split by type first: for a given type most keywords say nothing and most branches of
+//! `oneOf` fall away. Negation is pushed down to the demands, each of which has a counterpart; so `not`, `oneOf` and
+//! `if` need no treatment of their own beyond this file.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::{
+    analysis::Analysis,
+    assertion::{Assertion, Types},
+    document::{ResourceId, SchemaId, at},
+    number::{Decimal, NumberSet},
+    regular::{Answer, Regular},
+    string,
+};
+use crate::constraint::ConstraintError;
+
+/// A JSON type; the two truth values are types of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// `null`
+    Null,
+    /// `false`
+    False,
+    /// `true`
+    True,
+    /// A number, whole or not.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A demand on a value as a whole: of a subschema or a constant, that it holds or that it doesn't.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Literal {
+    /// Nothing is demanded.
+    Always,
+    /// No value will do.
+    Never,
+    /// A subschema, reached through resources, holds or doesn't.
+    Schema { schema: SchemaId, scope: ScopeId, holds: bool },
+    /// The value is, or isn't, the constant.
+    Constant { constant: ConstantId, holds: bool },
+    /// One of several demands is met.
+    Either(EitherId),
+}
+
+/// The resources through which a subschema was reached, outermost first; always empty where nothing depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ScopeId(pub(super) u32);
+
+/// A value of `const` or `enum`, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ConstantId(pub(super) u32);
+
+/// A list of demands of which one is to be met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct EitherId(pub(super) u32);
+
+/// A simple demand on a value of a known type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Atom {
+    /// The number is in the set.
+    Number(Rc<NumberSet>),
+    /// The string is in the language, or isn't; the language is within that of all strings.
+    Text(Rc<Regular>, bool),
+    /// On an array.
+    Array(ArrayAtom),
+    /// On an object.
+    Object(ObjectAtom),
+}
+
+/// A demand on an array.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum ArrayAtom {
+    /// The item at a position, if there is one.
+    At(usize, Literal),
+    /// Every item from a position on.
+    From(usize, Literal),
+    /// The number of items.
+    Size(u64, Option<u64>),
+    /// The number of items, from a position on, that meet a demand.
+    Count { from: usize, item: Literal, min: u64, max: Option<u64> },
+    /// No two items are equal.
+    Unique,
+    /// Not a demand: items up to a position were looked at by a keyword that held.
+    Seen(usize),
+    /// Not a demand: items that meet a demand were looked at.
+    SeenMatching(Literal),
+}
+
+/// A demand on an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum ObjectAtom {
+    /// The value of every property whose name is among the keys.
+    Each(Keys, Literal),
+    /// The value of some property whose name is among the keys.
+    Some(Keys, Literal),
+    /// A property of this name is there.
+    Has(Rc<str>),
+    /// If the first is there, so are the others.
+    Implies(Rc<str>, Rc<[Rc<str>]>),
+    /// The number of properties.
+    Count(u64, Option<u64>),
+    /// Not a demand: properties with these names were looked at by a keyword that held.
+    Seen(Keys),
+}
+
+/// A set of property names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Keys {
+    /// One.
+    Name(Rc<str>),
+    /// Those in a language of string bodies.
+    In(Rc<Regular>),
+    /// Those in none of these sets.
+    Outside(Rc<[Keys]>),
+}
+
+/// Demands put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Formula {
+    /// Met by every value of the type.
+    True,
+    /// Met by none.
+    False,
+    /// A demand.
+    Atom(Atom),
+    /// All of them.
+    All(Vec<Formula>),
+    /// One of them.
+    Any(Vec<Formula>),
+}
+
+impl Formula {
+    pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat = Vec::new();
+        for part in parts {
+            match part {
+                Self::True => {}
+                Self::False => return Self::False,
+                Self::All(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Self::True,
+            1 => flat.remove(0),
+            _ => Self::All(flat),
+        }
+    }
+
+    pub(super) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat: Vec<Self> = Vec::new();
+        for part in parts {
+            match part {
+                Self::False => {}
+                Self::True => return Self::True,
+                Self::Any(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        join_absence(&mut flat);
+        match flat.len() {
+            0 => Self::False,
+            1 => flat.remove(0),
+            _ => Self::Any(flat),
+        }
+    }
+
+    fn object(atom: ObjectAtom) -> Self {
+        Self::Atom(Atom::Object(atom))
+    }
+
+    fn array(atom: ArrayAtom) -> Self {
+        Self::Atom(Atom::Array(atom))
+    }
+
+    fn of(truth: bool) -> Self {
+        if truth { Self::True } else { Self::False }
+    }
+}
+
+/// How a subschema is read: whether it is to hold, and whether what it looked at is noted.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) kind: Kind,
+    pub(super) holds: bool,
+    pub(super) noted: Noted,
+}
+
+/// Whether it is noted what a subschema looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Nobody asks.
+    No,
+    /// What is noted was looked at; more may have been.
+    AtLeast,
+    /// Nothing else was looked at.
+    Exactly,
+}
+
+/// "It isn't there, or its value is such" is "its value, if there is one, is such": one demand and no choice.
+fn join_absence(parts: &mut Vec<Formula>) {
+    let mut index = 0;
+    while index < parts.len() {
+        if let Formula::Atom(Atom::Object(ObjectAtom::Each(keys @ Keys::Name(_), Literal::Never))) =
+            &parts[index]
+        {
+            let value = parts.iter().enumerate().find_map(|(place, part)| match part {
+                Formula::Atom(Atom::Object(ObjectAtom::Some(other, value))) if other == keys => {
+                    Some((place, *value))
+                }
+                _ => None,
+            });
+            if let Some((place, value)) = value {
+                parts[index] = Formula::object(ObjectAtom::Each(keys.clone(), value));
+                parts.remove(place);
+                index = 0;
+                continue;
+            }
+        }
+        index += 1;
+    }
+}
+
+type Found = Result<Formula, ConstraintError>;
+
+impl<'a> Analysis<'a> {
+    /// What the demands on a value say, if it is of a type.
+    pub(super) fn formula(&mut self, literal: Literal, kind: Kind) -> Found {
+        match literal {
+            Literal::Always => Ok(Formula::True),
+            Literal::Never => Ok(Formula::False),
+            Literal::Constant { constant, holds } => {
+                let value = self.constant(constant);
+                Ok(self.constant_formula(value, kind, holds))
+            }
+            Literal::Schema { schema, scope, holds } => {
+                self.schema_formula(schema, scope, Reading { kind, holds, noted: Noted::No })
+            }
+            Literal::Either(either) => {
+                let parts = self.either(either);
+                let parts =
+                    parts.iter().map(|part| self.formula(*part, kind)).collect::<Result<Vec<_>, _>>()?;
+                Ok(Formula::any(parts))
+            }
+        }
+    }
+
+    fn schema_formula(&mut self, schema: SchemaId, scope: ScopeId, reading: Reading) -> Found {
+        let place = self.documents.place(schema);
+        let value = place.value;
+        match value {
+            Value::Bool(accepts) => return Ok(Formula::of(*accepts == reading.holds)),
+            Value::Object(_) => {}
+            _ => return Err(at(&place.pointer, "a schema is an object, `true` or `false`")),
+        }
+        let step = (schema, scope, reading.holds);
+        if self.path.contains(&step) {
+            return Err(at(&place.pointer, "refers to itself before it looks at any part of a value"));
+        }
+        self.path.push(step);
+        let found = self.object_formula(schema, scope, reading);
+        self.path.pop();
+        found
+    }
+
+    fn object_formula(&mut self, schema: SchemaId, scope: ScopeId, reading: Reading) -> Found {
+        let scope = self.enter(scope, schema);
+        let assertions = self.assertions(schema)?;
+        let (mut unevaluated_items, mut unevaluated_properties) = (None, None);
+        for assertion in assertions.iter() {
+            match assertion {
+                Assertion::UnevaluatedItems(rest) if reading.kind == Kind::Array => {
+                    unevaluated_items = Some(*rest)
+                }
+                Assertion::UnevaluatedProperties(rest) if reading.kind == Kind::Object => {
+                    unevaluated_properties = Some(*rest);
+                }
+                _ => {}
+            }
+        }
+        let pointer = self.documents.place(schema).pointer.clone();
+        let Some(rest) = unevaluated_items.or(unevaluated_properties) else {
+            let mut parts = Vec::with_capacity(assertions.len());
+            for assertion in assertions.iter() {
+                parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+            }
+            return Ok(if reading.holds { Formula::all(parts) } else { Formula::any(parts) });
+        };
+        let noted =
+            if reading.holds && reading.noted != Noted::Exactly { Noted::AtLeast } else { Noted::Exactly };
+        let mut parts = Vec::with_capacity(assertions.len());
+        for assertion in assertions.iter() {
+            let reading = Reading { holds: true, noted, ..reading };
+            parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        }
+        let whole = Formula::all(parts);
+        if reading.holds {
+            let rest = self.literal(rest, scope, true)?;
+            return self.unevaluated(whole, rest, reading.kind, &pointer);
+        }
+        if unevaluated_items.is_some() {
+            let pointer = format!("{pointer}/unevaluatedItems");
+            self.refuse(
+                &pointer,
+                "can't be enforced where its schema must not hold (under `not`, `oneOf` or `if`)",
+            );
+            return Ok(Formula::False);
+        }
+        // Another keyword doesn't hold; or all do, and a property that none looked at isn't as demanded.
+        let mut ways = Vec::new();
+        for assertion in
+            assertions.iter().filter(|other| !matches!(other, Assertion::UnevaluatedProperties(_)))
+        {
+            let reading = Reading { noted: Noted::No, ..reading };
+            ways.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        }
+        let rest = self.literal(rest, scope, false)?;
+        for atoms in self.alternatives(whole, &pointer)? {
+            let wrong = ObjectAtom::Some(Keys::Outside(seen(&atoms)), rest);
+            ways.push(Formula::all(atoms.into_iter().map(Formula::Atom).chain([Formula::object(wrong)])));
+        }
+        Ok(Formula::any(ways))
+    }
+
+    /// Adds the demand on what no keyword looked at, alternative by alternative.
+    fn unevaluated(&mut self, whole: Formula, rest: Literal, kind: Kind, pointer: &str) -> Found {
+        let mut alternatives = Vec::new();
+        for mut atoms in self.alternatives(whole, pointer)? {
+            if kind == Kind::Array {
+                let mut from = 0;
+                let mut either = vec![rest];
+                for atom in &atoms {
+                    match atom {
+                        Atom::Array(ArrayAtom::Seen(to)) => from = from.max(*to),
+                        Atom::Array(ArrayAtom::SeenMatching(item)) => either.push(*item),
+                        _ => {}
+                    }
+                }
+                if from < usize::MAX {
+                    let demand = if either.len() == 1 { rest } else { self.intern_either(either) };
+                    atoms.push(Atom::Array(ArrayAtom::From(from, demand)));
+                }
+                atoms.push(Atom::Array(ArrayAtom::Seen(usize::MAX)));
+            } else {
+                let others = Keys::Outside(seen(&atoms));
+                atoms.push(Atom::Object(ObjectAtom::Each(others, rest)));
+                atoms.push(Atom::Object(ObjectAtom::Seen(Keys::Outside(Rc::new([])))));
+            }
+            alternatives.push(Formula::all(atoms.into_iter().map(Formula::Atom)));
+        }
+        Ok(Formula::any(alternatives))
+    }
+
+    fn assertion_formula(
+        &mut self,
+        schema: SchemaId,
+        scope: ScopeId,
+        assertion: &Assertion<'a>,
+        reading: Reading,
+    ) -> Found {
+        let Reading { kind, holds, .. } = reading;
+        // A keyword about another type says nothing.
+        let elsewhere = Ok(Formula::of(holds));
+        match assertion {
+            Assertion::Types(types) => Ok(type_formula(*types, kind, holds)),
+            Assertion::Values(values) => {
+                let parts = values.iter().map(|value| self.constant_formula(value, kind, holds));
+                let parts: Vec<_> = parts.collect();
+                Ok(if holds { Formula::any(parts) } else { Formula::all(parts) })
+            }
+            Assertion::Number(set) if kind == Kind::Number => Ok(number(set.clone(), holds)),
+            Assertion::Length(..)
+            | Assertion::Pattern(_)
+            | Assertion::Format(_)
+            | Assertion::Substring(_)
+                if kind == Kind::String =>
+            {
+                self.text_formula(schema, assertion, holds)
+            }
+            Assertion::Items { .. }
+            | Assertion::Size(..)
+            | Assertion::Contains { .. }
+            | Assertion::Unique
+                if kind == Kind::Array =>
+            {
+                self.array_formula(schema, scope, assertion, reading)
+            }
+            Assertion::Properties { .. }
+            | Assertion::Required(_)
+            | Assertion::Count(..)
+            | Assertion::Names(_)
+            | Assertion::DependentRequired(..)
+            | Assertion::DependentSchema(..)
+                if kind == Kind::Object =>
+            {
+                self.properties_formula(schema, scope, assertion, reading)
+            }
+            Assertion::All(parts) => {
+                let parts = self.each(parts, scope, reading)?;
+                Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
+            }
+            Assertion::Any(parts) if holds && reading.noted != Noted::No => {
+                self.any_noted(parts, scope, reading)
+            }
+            Assertion::Any(parts) => {
+                let parts = self.each(parts, scope, reading)?;
+                Ok(if holds { Formula::any(parts) } else { Formula::all(parts) })
+            }
+            Assertion::One(parts) => self.one(schema, parts, scope, reading),
+            Assertion::Not(inner) => {
+                self.schema_formula(*inner, scope, Reading { holds: !holds, noted: Noted::No, ..reading })
+            }
+            Assertion::If { condition, then, otherwise } => {
+                self.conditional(*condition, *then, *otherwise, scope, reading)
+            }
+            Assertion::Ref(reference) => {
+                let target = self.documents.resolve(schema, reference)?;
+                self.schema_formula(target, scope, reading)
+            }
+            Assertion::DynamicRef(reference) => {
+                let through = self.scope(scope);
+                let target = self.documents.resolve_dynamic(schema, reference, &through)?;
+                self.schema_formula(target, scope, reading)
+            }
+            Assertion::RecursiveRef => {
+                let through = self.scope(scope);
+                let target = self.documents.resolve_recursive(schema, &through)?;
+                self.schema_formula(target, scope, reading)
+            }
+            // Added by the caller, who knows what was looked at.
+            Assertion::UnevaluatedItems(_) | Assertion::UnevaluatedProperties(_) => elsewhere,
+            _ => elsewhere,
+        }
+    }
+
+    fn each(
+        &mut self,
+        parts: &[SchemaId],
+        scope: ScopeId,
+        reading: Reading,
+    ) -> Result<Vec<Formula>, ConstraintError> {
+        parts.iter().map(|part| self.schema_formula(*part, scope, reading)).collect()
+    }
+
+    /// `anyOf` where it matters which branches hold: every set of branches that may hold together.
+    fn any_noted(&mut self, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
+        let mut branches = Vec::new();
+        for part in parts {
+            let holds = self.schema_formula(*part, scope, reading)?;
+            if holds != Formula::False {
+                let fails = match reading.noted {
+                    Noted::Exactly => {
+                        let fail = Reading { holds: false, noted: Noted::No, ..reading };
+                        self.schema_formula(*part, scope, fail)?
+                    }
+                    _ => Formula::True,
+                };
+                branches.push((holds, fails));
+            }
+        }
+        const MOST: usize = 8;
+        if branches.len() > MOST && reading.noted != Noted::Exactly {
+            // Each branch alone is narrower than the standard, never wider.
+            return Ok(Formula::Any(branches.into_iter().map(|(holds, _)| holds).collect()));
+        }
+        if branches.len() > MOST {
+            let pointer = self.documents.place(parts[0]).pointer.clone();
+            self.refuse(
+                &pointer,
+                "has too many branches beside an `unevaluatedProperties` that must not hold",
+            );
+            return Ok(Formula::False);
+        }
+        let sets = (1..1_u32 << branches.len()).map(|set| {
+            let chosen = branches.iter().enumerate().map(|(index, (holds, fails))| {
+                if set >> index & 1 == 1 { holds.clone() } else { fails.clone() }
+            });
+            // A branch that demands nothing still isn't one that looked at something.
+            match Formula::all(chosen) {
+                Formula::True => Formula::All(Vec::new()),
+                other => other,
+            }
+        });
+        Ok(Formula::Any(sets.collect()))
+    }
+
+    fn one(&mut self, schema: SchemaId, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
+        let hold = Reading { holds: true, ..reading };
+        let fail = Reading { holds: false, noted: Noted::No, ..reading };
+        let mut branches = Vec::new();
+        for part in parts {
+            let branch = self.schema_formula(*part, scope, hold)?;
+            if branch != Formula::False {
+                branches.push((*part, branch));
+            }
+        }
+        if !reading.holds {
+            // None holds, or two do.
+            let mut none = Vec::new();
+            for part in parts {
+                none.push(self.schema_formula(*part, scope, fail)?);
+            }
+            let mut wrong = vec![Formula::all(none)];
+            for (index, (_, first)) in branches.iter().enumerate() {
+                for (_, second) in &branches[index + 1..] {
+                    wrong.push(Formula::all([first.clone(), second.clone()]));
+                }
+            }
+            return Ok(Formula::any(wrong));
+        }
+        let pointer = format!("{}/oneOf", self.documents.place(schema).pointer);
+        let mut alternatives = Vec::new();
+        for (index, (_, branch)) in branches.iter().enumerate() {
+            let mut demands = vec![branch.clone()];
+            for (other, (part, rival)) in branches.iter().enumerate() {
+                if other != index && !self.disjoint(branch, rival, reading.kind, &pointer)? {
+                    demands.push(self.schema_formula(*part, scope, fail)?);
+                }
+            }
+            alternatives.push(Formula::all(demands));
+        }
+        Ok(Formula::any(alternatives))
+    }
+
+    fn conditional(
+        &mut self,
+        condition: SchemaId,
+        then: Option<SchemaId>,
+        otherwise: Option<SchemaId>,
+        scope: ScopeId,
+        reading: Reading,
+    ) -> Found {
+        if then.is_none() && otherwise.is_none() && reading.noted == Noted::No {
+            return Ok(Formula::of(reading.holds));
+        }
+        let branch = |this: &mut Self, branch: Option<SchemaId>| match branch {
+            Some(branch) => this.schema_formula(branch, scope, reading),
+            None => Ok(Formula::of(reading.holds)),
+        };
+        let met = self.schema_formula(condition, scope, Reading { holds: true, ..reading })?;
+        let then = branch(self, then)?;
+        let unmet =
+            self.schema_formula(condition, scope, Reading { holds: false, noted: Noted::No, ..reading })?;
+        let otherwise = branch(self, otherwise)?;
+        Ok(Formula::any([Formula::all([met, then]), Formula::all([unmet, otherwise])]))
+    }
+
+    fn text_formula(&mut self, schema: SchemaId, assertion: &Assertion<'a>, holds: bool) -> Found {
+        let pointer = self.documents.place(schema).pointer.clone();
+        let language = match assertion {
+            Assertion::Length(min, max) => {
+                if max.is_some_and(|max| max < *min) {
+                    return Ok(Formula::of(!holds));
+                }
+                Rc::new(string::length(*min, *max))
+            }
+            Assertion::Pattern(pattern) => {
+                self.pattern(pattern).map_err(|reason| at(&format!("{pointer}/pattern"), reason))?
+            }
+            Assertion::Format(name) => {
+                let pointer = format!("{pointer}/format");
+                match self.format(name, &pointer)? {
+                    None => return Ok(Formula::of(holds)),
+                    Some((_, false)) if !holds => {
+                        let reason = format!("`not` of format `{name}` can't be enforced exactly");
+                        self.refuse(&pointer, &reason);
+                        return Ok(Formula::False);
+                    }
+                    Some((language, _)) => language,
+                }
+            }
+            Assertion::Substring(text) => {
+                let pointer = format!("{pointer}/x-maskwright-substring-of");
+                Rc::new(string::substring(text).map_err(|reason| at(&pointer, reason))?)
+            }
+            _ => return Ok(Formula::of(holds)),
+        };
+        Ok(Formula::Atom(Atom::Text(language, holds)))
+    }
+
+    fn array_formula(
+        &mut self,
+        schema: SchemaId,
+        scope: ScopeId,
+        assertion: &Assertion<'a>,
+        reading: Reading,
+    ) -> Found {
+        let Reading { holds, noted, .. } = reading;
+        let mut parts = Vec::new();
+        match assertion {
+            Assertion::Items { prefix, rest } => {
+                for (index, item) in prefix.iter().enumerate() {
+                    let item = self.literal(*item, scope, holds)?;
+                    if holds {
+                        parts.push(Formula::array(ArrayAtom::At(index, item)));
+                    } else {
+                        let there = size_at_least(index as u64 + 1);
+                        parts.push(Formula::all([there, Formula::array(ArrayAtom::At(index, item))]));
+                    }
+                }
+                if let Some(rest) = rest {
+                    let item = self.literal(*rest, scope, holds)?;
+                    let from = prefix.len();
+                    parts.push(Formula::array(if holds {
+                        ArrayAtom::From(from, item)
+                    } else {
+                        ArrayAtom::Count { from, item, min: 1, max: None }
+                    }));
+                }
+                if noted != Noted::No && holds {
+                    let seen = if rest.is_some() { usize::MAX } else { prefix.len() };
+                    parts.push(Formula::array(ArrayAtom::Seen(seen)));
+                }
+            }
+            Assertion::Size(min, max) => {
+                parts.extend(range(*min, *max, holds, |min, max| Formula::array(ArrayAtom::Size(min, max))))
+            }
+            Assertion::Contains { item, min, max } => {
+                let item = self.literal(*item, scope, true)?;
+                parts.extend(range(*min, *max, holds, |min, max| {
+                    Formula::array(ArrayAtom::Count { from: 0, item, min, max })
+                }));
+                if noted != Noted::No
+                    && holds
+                    && self.documents.place(schema).draft >= super::document::Draft::D2020
+                {
+                    parts.push(Formula::array(ArrayAtom::SeenMatching(item)));
+                }
+            }
+            Assertion::Unique if holds => parts.push(Formula::array(ArrayAtom::Unique)),
+            Assertion::Unique => {
+                let pointer = format!("{}/uniqueItems", self.documents.place(schema).pointer);
+                self.refuse(&pointer, "that items repeat (under `not`, `oneOf` or `if`) can't be enforced");
+                return Ok(Formula::False);
+            }
+            _ => return Ok(Formula::of(holds)),
+        }
+        Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
+    }
+
+    fn properties_formula(
+        &mut self,
+        schema: SchemaId,
+        scope: ScopeId,
+        assertion: &Assertion<'a>,
+        reading: Reading,
+    ) -> Found {
+        let Reading { holds, noted, .. } = reading;
+        let mut parts = Vec::new();
+        let about = |keys: Keys, value: Literal| {
+            Formula::object(if holds { ObjectAtom::Each(keys, value) } else { ObjectAtom::Some(keys, value) })
+        };
+        match assertion {
+            Assertion::Properties { named, patterns, additional } => {
+                let mut known = Vec::new();
+                for (name, value) in named {
+                    let keys = Keys::Name(Rc::from(*name));
+                    known.push(keys.clone());
+                    parts.push(about(keys, self.literal(*value, scope, holds)?));
+                }
+                for (pattern, value) in patterns {
+                    let pointer = self.documents.place(*value).pointer.clone();
+                    let language = self.pattern(pattern).map_err(|reason| at(&pointer, reason))?;
+                    let keys = Keys::In(language);
+                    known.push(keys.clone());
+                    parts.push(about(keys, self.literal(*value, scope, holds)?));
+                }
+                let noted = noted != Noted::No && holds;
+                if noted && additional.is_none() {
+                    parts.extend(known.iter().map(|keys| Formula::object(ObjectAtom::Seen(keys.clone()))));
+                }
+                if let Some(additional) = additional {
+                    parts.push(about(Keys::Outside(known.into()), self.literal(*additional, scope, holds)?));
+                    if noted {
+                        parts.push(Formula::object(ObjectAtom::Seen(Keys::Outside(Rc::new([])))));
+                    }
+                }
+            }
+            Assertion::Required(names) => {
+                parts.extend(names.iter().map(|name| if holds { has(name) } else { lacks(name) }));
+            }
+            Assertion::Count(min, max) => parts
+                .extend(range(*min, *max, holds, |min, max| Formula::object(ObjectAtom::Count(min, max)))),
+            Assertion::Names(names) => {
+                let language = self.names(*names, scope)?;
+                let Some(language) = language else { return Ok(Formula::of(holds)) };
+                let outside = Keys::Outside(Rc::new([Keys::In(language)]));
+                parts.push(about(outside, if holds { Literal::Never } else { Literal::Always }));
+            }
+            Assertion::DependentRequired(name, needed) => {
+                if holds {
+                    let needed = needed.iter().map(|name| Rc::from(*name)).collect();
+                    parts.push(Formula::object(ObjectAtom::Implies(Rc::from(*name), needed)));
+                } else {
+                    let lacking = needed.iter().map(|name| lacks(name)).collect::<Vec<_>>();
+                    parts.push(Formula::all([has(name), Formula::any(lacking)]));
+                }
+            }
+            Assertion::DependentSchema(name, dependent) => {
+                let inner = self.schema_formula(*dependent, scope, reading)?;
+                parts.push(if holds {
+                    Formula::any([lacks(name), Formula::all([has(name), inner])])
+                } else {
+                    Formula::all([has(name), inner])
+                });
+            }
+            _ => return Ok(Formula::of(holds)),
+        }
+        Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
+    }
+
+    /// The names that `propertyNames` allows, unless it allows all.
+    fn names(&mut self, names: SchemaId, scope: ScopeId) -> Result<Option<Rc<Regular>>, ConstraintError> {
+        let literal = self.literal(names, scope, true)?;
+        let formula = self.formula(literal, Kind::String)?;
+        Ok(match formula {
+            Formula::True => None,
+            formula => Some(Rc::new(text_language(&formula))),
+        })
+    }
+
+    /// That the value is a constant, or isn't.
+    fn constant_formula(&mut self, value: &'a Value, kind: Kind, holds: bool) -> Formula {
+        let same = match (value, kind) {
+            (Value::Null, Kind::Null)
+            | (Value::Bool(false), Kind::False)
+            | (Value::Bool(true), Kind::True) => Formula::of(holds),
+            (Value::Number(given), Kind::Number) => match Decimal::from_number(given) {
+                Ok(decimal) => number(NumberSet::Exactly(decimal), holds),
+                Err(_) => Formula::of(!holds),
+            },
+            (Value::String(text), Kind::String) => {
+                Formula::Atom(Atom::Text(Rc::new(string::literal(text)), holds))
+            }
+            (Value::Array(items), Kind::Array) => {
+                let size = items.len() as u64;
+                let mut parts: Vec<_> =
+                    range(size, Some(size), holds, |min, max| Formula::array(ArrayAtom::Size(min, max)));
+                for (index, item) in items.iter().enumerate() {
+                    let item = self.intern_constant(item, holds);
+                    let at = Formula::array(ArrayAtom::At(index, item));
+                    parts.push(if holds { at } else { Formula::all([size_at_least(index as u64 + 1), at]) });
+                }
+                if holds { Formula::all(parts) } else { Formula::any(parts) }
+            }
+            (Value::Object(properties), Kind::Object) => {
+                let names: Rc<[Keys]> =
+                    properties.keys().map(|name| Keys::Name(Rc::from(name.as_str()))).collect();
+                let mut parts = Vec::new();
+                for (name, value) in properties {
+                    let keys = Keys::Name(Rc::from(name.as_str()));
+                    let value = self.intern_constant(value, holds);
+                    if holds {
+                        parts.push(has(name));
+                        parts.push(Formula::object(ObjectAtom::Each(keys, value)));
+                    } else {
+                        parts.push(lacks(name));
+                        parts.push(Formula::object(ObjectAtom::Some(keys, value)));
+                    }
+                }
+                let others = Keys::Outside(names);
+                parts.push(Formula::object(if holds {
+                    ObjectAtom::Each(others, Literal::Never)
+                } else {
+                    ObjectAtom::Some(others, Literal::Always)
+                }));
+                if holds { Formula::all(parts) } else { Formula::any(parts) }
+            }
+            _ => Formula::of(!holds),
+        };
+        same
+    }
+
+    /// Whether no value of a type meets both formulas, as far as can be seen.
+    fn disjoint(
+        &mut self,
+        first: &Formula,
+        second: &Formula,
+        kind: Kind,
+        pointer: &str,
+    ) -> Result<bool, ConstraintError> {
+        let both = Formula::all([first.clone(), second.clone()]);
+        Ok(match kind {
+            Kind::Null | Kind::False | Kind::True => both == Formula::False,
+            Kind::Number => number_set(&both).is_empty() == Answer::Yes,
+            Kind::String => text_language(&both).is_empty(self.fuel) == Answer::Yes,
+            Kind::Array | Kind::Object => self.alternatives(both, pointer)?.is_empty(),
+        })
+    }
+
+    fn enter(&mut self, scope: ScopeId, schema: SchemaId) -> ScopeId {
+        if !self.documents.is_dynamic() {
+            return scope;
+        }
+        let resource: ResourceId = self.documents.place(schema).resource;
+        let through = self.scope(scope);
+        if through.contains(&resource) {
+            return scope;
+        }
+        self.intern_scope(through.iter().copied().chain([resource]).collect())
+    }
+}
+
+/// The names of the properties that some keyword looked at.
+fn seen(atoms: &[Atom]) -> Rc<[Keys]> {
+    let seen = atoms.iter().filter_map(|atom| match atom {
+        Atom::Object(ObjectAtom::Seen(keys)) => Some(keys.clone()),
+        _ => None,
+    });
+    seen.collect()
+}
+
+/// The numbers that a formula for numbers allows.
+pub(super) fn number_set(formula: &Formula) -> NumberSet {
+    match formula {
+        Formula::True => NumberSet::All,
+        Formula::False => NumberSet::Nothing,
+        Formula::Atom(Atom::Number(set)) => (**set).clone(),
+        Formula::Atom(_) => NumberSet::Nothing,
+        Formula::All(parts) => NumberSet::And(parts.iter().map(number_set).collect()),
+        Formula::Any(parts) => NumberSet::Or(parts.iter().map(number_set).collect()),
+    }
+}
+
+/// The bodies of the strings that a formula for strings allows, within those of all strings.
+pub(super) fn text_language(formula: &Formula) -> Regular {
+    match formula {
+        Formula::True => string::universe(),
+        Formula::False | Formula::Atom(Atom::Number(_) | Atom::Array(_) | Atom::Object(_)) => {
+            Regular::Nothing
+        }
+        Formula::Atom(Atom::Text(language, true)) => (**language).clone(),
+        Formula::Atom(Atom::Text(language, false)) => {
+            Regular::and([string::universe(), (**language).clone().complement()])
+        }
+        Formula::All(parts) => {
+            // One part within the strings keeps the whole there.
+            let within = parts.iter().any(|part| !matches!(part, Formula::Atom(Atom::Text(_, false))));
+            let parts = parts.iter().map(|part| match part {
+                Formula::Atom(Atom::Text(language, false)) => (**language).clone().complement(),
+                part => text_language(part),
+            });
+            Regular::and(parts.chain((!within).then(string::universe)))
+        }
+        Formula::Any(parts) => Regular::or(parts.iter().map(text_language)),
+    }
+}
+
+fn type_formula(types: Types, kind: Kind, holds: bool) -> Formula {
+    let within = match kind {
+        Kind::Null => types.null,
+        Kind::False | Kind::True => types.boolean,
+        Kind::Number if !types.number && types.integer => return number(NumberSet::Integer, holds),
+        Kind::Number => types.number,
+        Kind::String => types.string,
+        Kind::Array => types.array,
+        Kind::Object => types.object,
+    };
+    Formula::of(within == holds)
+}
+
+fn number(set: NumberSet, holds: bool) -> Formula {
+    Formula::Atom(Atom::Number(Rc::new(if holds { set } else { NumberSet::Not(Box::new(set)) })))
+}
+
+fn size_at_least(min: u64) -> Formula {
+    Formula::array(ArrayAtom::Size(min, None))
+}
+
+pub(super) fn has(name: &str) -> Formula {
+    Formula::object(ObjectAtom::Has(name.into()))
+}
+
+pub(super) fn lacks(name: &str) -> Formula {
+    Formula::object(ObjectAtom::Each(Keys::Name(name.into()), Literal::Never))
+}
+
+/// A count within bounds; or the ways to be outside.
+fn range(
+    min: u64,
+    max: Option<u64>,
+    holds: bool,
+    make: impl Fn(u64, Option<u64>) -> Formula,
+) -> Vec<Formula> {
+    if holds {
+        return vec![make(min, max)];
+    }
+    let mut outside = Vec::new();
+    if let Some(most) = min.checked_sub(1) {
+        outside.push(make(0, Some(most)));
+    }
+    if let Some(max) = max {
+        outside.push(make(max + 1, None));
+    }
+    outside
+}

@@ -1,0 +1,427 @@
+//! Regular languages: what a string or a number may be, as an expression the engine takes for a terminal.
+//!
+//! An expression is over the characters of the JSON *text* (a quote inside a string is `\"` here already); who
+//! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
+//! by the laws of the neutral elements, so an expression says what its maker said.
+
+use std::{collections::HashSet, fmt::Write as _};
+
+use llguidance::{
+    derivre::{Regex, RegexAst, RegexBuilder},
+    substring::substring,
+};
+
+/// A regular language over characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Regular {
+    /// No text at all.
+    Nothing,
+    /// One text.
+    Literal(String),
+    /// What an expression in the syntax of crate `regex-syntax` matches from first to last character: no flags
+    /// outside groups, no look-around, no anchors. A dot isn't a new line.
+    Pattern(String),
+    /// One after the other.
+    Concat(Vec<Regular>),
+    /// Any of them.
+    Or(Vec<Regular>),
+    /// All of them.
+    And(Vec<Regular>),
+    /// Every text that isn't in it, including texts that are no JSON: intersect it with a universe.
+    Not(Box<Regular>),
+    /// So many times, or more.
+    Repeat(Box<Regular>, u32, Option<u32>),
+    /// Pieces of a text that stand next to each other in it, as many as wanted, put together.
+    Substring(Vec<String>),
+}
+
+/// What a bounded test found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It is so.
+    Yes,
+    /// It isn't so.
+    No,
+    /// The effort allowed didn't suffice.
+    Unknown,
+}
+
+impl From<bool> for Answer {
+    fn from(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
+impl Regular {
+    /// The empty text.
+    pub(super) fn empty() -> Self {
+        Self::Literal(String::new())
+    }
+
+    /// One text.
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        Self::Literal(text.into())
+    }
+
+    /// What the expression matches as a whole.
+    pub(super) fn pattern(text: impl Into<String>) -> Self {
+        Self::Pattern(text.into())
+    }
+
+    /// Any of the languages.
+    pub(super) fn or(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat = Vec::new();
+        for part in parts {
+            match part {
+                Self::Nothing => {}
+                Self::Or(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        // An `enum` may have thousands of values.
+        let mut seen = HashSet::with_capacity(flat.len());
+        let unique: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
+        let mut unique = unique.into_iter();
+        flat.retain(|_| unique.next() == Some(true));
+        match flat.len() {
+            0 => Self::Nothing,
+            1 => flat.remove(0),
+            _ => Self::Or(flat),
+        }
+    }
+
+    /// What all the languages have in common; of no language, nothing can be said, so `parts` isn't empty.
+    pub(super) fn and(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat = Vec::new();
+        for part in parts {
+            match part {
+                Self::Nothing => return Self::Nothing,
+                Self::And(inner) => flat.extend(inner),
+                other if flat.contains(&other) => {}
+                other => flat.push(other),
+            }
+        }
+        debug_assert!(!flat.is_empty(), "an intersection has a part");
+        if flat.len() == 1 { flat.remove(0) } else { Self::And(flat) }
+    }
+
+    /// Every other text.
+    pub(super) fn complement(self) -> Self {
+        match self {
+            Self::Not(inner) => *inner,
+            other => Self::Not(Box::new(other)),
+        }
+    }
+
+    /// One after the other.
+    pub(super) fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat: Vec<Self> = Vec::new();
+        for part in parts {
+            match (flat.last_mut(), part) {
+                (_, Self::Nothing) => return Self::Nothing,
+                (_, Self::Literal(text)) if text.is_empty() => {}
+                (Some(Self::Literal(before)), Self::Literal(text)) => before.push_str(&text),
+                (_, Self::Concat(inner)) => flat.extend(inner),
+                (_, other) => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Self::empty(),
+            1 => flat.remove(0),
+            _ => Self::Concat(flat),
+        }
+    }
+
+    /// Between `min` and `max` times.
+    pub(super) fn repeat(self, min: u32, max: Option<u32>) -> Self {
+        match (min, max) {
+            (_, Some(0)) => Self::empty(),
+            (1, Some(1)) => self,
+            _ => Self::Repeat(Box::new(self), min, max),
+        }
+    }
+
+    /// Whether only parts that can't be empty were put together, so that no search is needed.
+    fn is_plainly_inhabited(&self) -> bool {
+        match self {
+            Self::Literal(_) | Self::Pattern(_) | Self::Substring(_) => true,
+            Self::Nothing | Self::And(_) | Self::Not(_) => false,
+            Self::Or(parts) => parts.iter().any(Self::is_plainly_inhabited),
+            Self::Concat(parts) => parts.iter().all(Self::is_plainly_inhabited),
+            Self::Repeat(inner, min, _) => *min == 0 || inner.is_plainly_inhabited(),
+        }
+    }
+
+    /// Whether no text is in the language. `fuel` bounds the search, in the engine's units of work.
+    ///
+    /// A [`Pattern`](Self::Pattern) is taken to match something.
+    pub(super) fn is_empty(&self, fuel: u64) -> Answer {
+        match self {
+            Self::Nothing => return Answer::Yes,
+            _ if self.is_plainly_inhabited() => return Answer::No,
+            _ => {}
+        }
+        match self.automaton(fuel) {
+            Some(mut automaton) => Answer::from(automaton.always_empty()),
+            None => Answer::Unknown,
+        }
+    }
+
+    /// Whether the text is in the language.
+    pub(super) fn contains(&self, text: &str, fuel: u64) -> Answer {
+        match self {
+            Self::Nothing => Answer::No,
+            Self::Literal(own) => Answer::from(own == text),
+            // Part by part: no product of automata has to be built for one text.
+            Self::Not(inner) => match inner.contains(text, fuel) {
+                Answer::Yes => Answer::No,
+                Answer::No => Answer::Yes,
+                Answer::Unknown => Answer::Unknown,
+            },
+            Self::Or(parts) => Self::settle(parts, text, fuel, Answer::Yes),
+            Self::And(parts) => Self::settle(parts, text, fuel, Answer::No),
+            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) | Self::Substring(_) => {
+                match self.automaton(fuel) {
+                    Some(mut automaton) => Answer::from(automaton.is_match(text)),
+                    None => Answer::Unknown,
+                }
+            }
+        }
+    }
+
+    /// `decisive` as soon as one part answers so, else the opposite, unless a part didn't know.
+    fn settle(parts: &[Self], text: &str, fuel: u64, decisive: Answer) -> Answer {
+        let mut answer = Answer::from(decisive == Answer::No);
+        for part in parts {
+            match part.contains(text, fuel) {
+                found if found == decisive => return decisive,
+                Answer::Unknown => answer = Answer::Unknown,
+                Answer::Yes | Answer::No => {}
+            }
+        }
+        answer
+    }
+
+    /// All texts of the language, if they are plainly listed and not more than `most`.
+    pub(super) fn texts(&self, most: usize, fuel: u64) -> Option<Vec<String>> {
+        match self {
+            Self::Nothing => Some(Vec::new()),
+            Self::Literal(text) => Some(vec![text.clone()]),
+            Self::Or(parts) => {
+                let mut texts = Vec::new();
+                for part in parts {
+                    for text in part.texts(most, fuel)? {
+                        if !texts.contains(&text) {
+                            texts.push(text);
+                        }
+                    }
+                    if texts.len() > most {
+                        return None;
+                    }
+                }
+                Some(texts)
+            }
+            Self::And(parts) => {
+                let listed = parts.iter().find_map(|part| part.texts(most, fuel))?;
+                let mut texts = Vec::new();
+                for text in listed {
+                    match self.contains(&text, fuel) {
+                        Answer::Yes => texts.push(text),
+                        Answer::No => {}
+                        Answer::Unknown => return None,
+                    }
+                }
+                Some(texts)
+            }
+            _ => None,
+        }
+    }
+
+    /// The automaton of the language, built as it is walked; nothing when `fuel` doesn't suffice or the engine
+    /// refuses the expression.
+    pub(super) fn automaton(&self, fuel: u64) -> Option<Regex> {
+        let mut builder = RegexBuilder::new();
+        let ast = self.to_ast(&mut builder)?;
+        let root = builder.mk(&ast).ok()?;
+        builder.into_regex_limited(root, fuel).ok()
+    }
+
+    /// Nothing if the engine refuses a part.
+    fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
+        let mut all =
+            |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Self::Nothing => RegexAst::NoMatch,
+            Self::Literal(text) if text.is_empty() => RegexAst::EmptyString,
+            Self::Literal(text) => RegexAst::Literal(text.clone()),
+            Self::Pattern(text) => RegexAst::Regex(text.clone()),
+            Self::Concat(parts) => RegexAst::Concat(all(parts)?),
+            Self::Or(parts) => RegexAst::Or(all(parts)?),
+            Self::And(parts) => RegexAst::And(all(parts)?),
+            Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
+            Self::Repeat(inner, min, max) => {
+                RegexAst::Repeat(Box::new(inner.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
+            }
+            Self::Substring(pieces) => {
+                RegexAst::ExprRef(substring(builder, pieces.iter().map(String::as_str).collect()).ok()?)
+            }
+        })
+    }
+
+    /// The expression as the right side of a terminal in llguidance's Lark.
+    pub(super) fn to_lark(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, false);
+        text
+    }
+
+    fn write(&self, out: &mut String, grouped: bool) {
+        let many = |out: &mut String, parts: &[Self], between: &str| {
+            out.push('(');
+            for (index, part) in parts.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(between);
+                }
+                part.write(out, true);
+            }
+            out.push(')');
+        };
+        match self {
+            // A text that isn't in itself.
+            Self::Nothing => out.push_str("(\"a\" & \"b\")"),
+            Self::Literal(text) => write_string(out, text),
+            Self::Pattern(text) => write_regex(out, text),
+            Self::Concat(parts) if grouped => many(out, parts, " "),
+            Self::Concat(parts) => {
+                for (index, part) in parts.iter().enumerate() {
+                    if index > 0 {
+                        out.push(' ');
+                    }
+                    part.write(out, true);
+                }
+            }
+            Self::Or(parts) => many(out, parts, " | "),
+            Self::And(parts) => many(out, parts, " & "),
+            Self::Not(inner) => {
+                out.push('~');
+                inner.write(out, true);
+            }
+            Self::Substring(pieces) => {
+                out.push_str("%regex {\"substring_chunks\": [");
+                for (index, piece) in pieces.iter().enumerate() {
+                    if index > 0 {
+                        out.push_str(", ");
+                    }
+                    write_string(out, piece);
+                }
+                out.push_str("]}");
+            }
+            Self::Repeat(inner, min, max) => {
+                // A repeat of a repeat, or of a complement, has to be in brackets.
+                let brackets = matches!(**inner, Self::Repeat(..) | Self::Not(_));
+                if brackets {
+                    out.push('(');
+                }
+                inner.write(out, true);
+                if brackets {
+                    out.push(')');
+                }
+                let _ = match (min, max) {
+                    (0, None) => write!(out, "*"),
+                    (1, None) => write!(out, "+"),
+                    (0, Some(1)) => write!(out, "?"),
+                    (min, None) => write!(out, "{{{min},}}"),
+                    (min, Some(max)) => write!(out, "{{{min},{max}}}"),
+                };
+            }
+        }
+    }
+}
+
+/// A string literal of Lark: JSON's, without DEL.
+pub(super) fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{0}'..='\u{1f}' | '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            _ => out.push(char),
+        }
+    }
+    out.push('"');
+}
+
+/// A regex literal of Lark: slashes are escaped, and what isn't seen.
+fn write_regex(out: &mut String, pattern: &str) {
+    if pattern.is_empty() {
+        out.push_str("\"\"");
+        return;
+    }
+    out.push('/');
+    let mut escaped = false;
+    for char in pattern.chars() {
+        match char {
+            '/' if !escaped => out.push_str("\\/"),
+            '\u{0}'..='\u{1f}' | '\u{7f}' => {
+                if escaped {
+                    out.pop();
+                }
+                let _ = write!(out, "\\x{:02x}", u32::from(char));
+            }
+            _ => out.push(char),
+        }
+        escaped = char == '\\' && !escaped;
+    }
+    out.push('/');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FUEL: u64 = 100_000;
+
+    #[test]
+    fn languages_combine_by_the_laws() {
+        let digits = Regular::pattern("[0-9]+");
+        let short = Regular::pattern(".{1,2}");
+        let both = Regular::and([digits.clone(), short]);
+        assert_eq!(both.contains("12", FUEL), Answer::Yes);
+        assert_eq!(both.contains("123", FUEL), Answer::No);
+        let without = Regular::and([both, Regular::literal("12").complement()]);
+        assert_eq!(without.contains("12", FUEL), Answer::No);
+        assert_eq!(without.contains("13", FUEL), Answer::Yes);
+        assert_eq!(Regular::and([digits.clone(), digits.clone().complement()]).is_empty(FUEL), Answer::Yes);
+        assert_eq!(Regular::or([Regular::Nothing, digits.clone()]), digits);
+        assert_eq!(Regular::concat([Regular::literal("a"), Regular::literal("b")]), Regular::literal("ab"));
+    }
+
+    #[test]
+    fn lark_text_is_escaped_and_grouped() {
+        let cases = [
+            (Regular::literal("a\"b\\\u{7f}"), r#""a\"b\\\u007f""#),
+            (Regular::pattern("a/b\\/c"), r"/a\/b\/c/"),
+            (Regular::and([Regular::pattern("a+"), Regular::pattern("b").complement()]), "(/a+/ & ~/b/)"),
+            (Regular::pattern("ab").repeat(2, None), "/ab/{2,}"),
+            (
+                Regular::concat([
+                    Regular::literal("x"),
+                    Regular::or([Regular::pattern("a"), Regular::literal("b")]),
+                ]),
+                "\"x\" (/a/ | \"b\")",
+            ),
+        ];
+        for (language, lark) in cases {
+            assert_eq!(language.to_lark(), lark);
+        }
+    }
+
+    #[test]
+    fn too_little_fuel_is_an_answer_of_its_own() {
+        let hard = Regular::and([Regular::pattern("([a-z][0-9])+"), Regular::pattern("(?s:.{10000,})")]);
+        assert_eq!(hard.is_empty(10), Answer::Unknown);
+    }
+}

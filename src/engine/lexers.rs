@@ -1,0 +1,254 @@
+//! The lexers of a compiled constraint, each shared by parsers that come and go.
+//!
+//! A lexer's states cost most of a mask, and all sequences under a constraint go through the same ones; but parsers
+//! of one lexer wait for each other. So there are a few, a new sequence takes one that nobody uses, and only when
+//! all are in use and there may be no more does it share. One that failed, or has grown too large, is let go.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use ahash::RandomState;
+use toktrie::SimpleVob;
+
+use super::{error::MatchError, masks::Masks, parser::Guarded, probe::Probe};
+use crate::token::TokenMask;
+
+/// Makes parsers at the start of a text, each with a lexer of its own.
+pub(super) type Source = dyn Fn() -> Result<Guarded, MatchError> + Send + Sync;
+
+/// Makes computers of a lexer's masks.
+pub(super) type ProbeSource = dyn Fn() -> Probe + Send + Sync;
+
+/// Masks of a lexer that are found by number.
+const MOST_FOUND: usize = 1024;
+
+/// The lexers of one constraint.
+pub(super) struct Lexers {
+    source: Arc<Source>,
+    kept: Mutex<Vec<Arc<Lexer>>>,
+    most: usize,
+    most_bytes: usize,
+    most_states: usize,
+    probe: Option<Box<ProbeSource>>,
+}
+
+/// One lexer.
+pub(super) struct Lexer {
+    /// A parser at the start, to be cloned.
+    start: Mutex<Guarded>,
+    probe: Option<Arc<Probe>>,
+    /// Masks by [`Probe::last`].
+    found: Mutex<HashMap<u64, TokenMask, RandomState>>,
+    users: AtomicUsize,
+    spoiled: AtomicBool,
+}
+
+/// The use of a lexer by a sequence.
+pub(super) struct Seat {
+    lexer: Arc<Lexer>,
+}
+
+impl Lexers {
+    /// `first` is a parser at the start; `probe` makes the computer of a lexer's masks, absent where it steps aside.
+    pub(super) fn new(
+        first: Guarded,
+        source: Arc<Source>,
+        probe: Option<Box<ProbeSource>>,
+        most: usize,
+        most_bytes: usize,
+        most_states: usize,
+    ) -> Self {
+        let lexers =
+            Self { source, kept: Mutex::default(), most: most.max(1), most_bytes, most_states, probe };
+        let first = lexers.lexer(first);
+        lexers.lock().push(first);
+        lexers
+    }
+
+    /// A parser at the start, and its seat.
+    ///
+    /// # Errors
+    ///
+    /// A new lexer was needed and couldn't be made.
+    pub(super) fn take(&self) -> Result<(Guarded, Seat), MatchError> {
+        let (lexer, enough) = {
+            let mut kept = self.lock();
+            kept.retain(|lexer| !lexer.is_spoiled());
+            let least = kept.iter().min_by_key(|lexer| lexer.users.load(Ordering::Relaxed)).cloned();
+            let enough = kept.len() >= self.most
+                || least.as_ref().is_some_and(|lexer| lexer.users.load(Ordering::Relaxed) == 0);
+            // Counted under the lock, so that two don't take the same free one.
+            let seat = least.map(Seat::new);
+            (seat, enough)
+        };
+        match lexer {
+            Some(seat) if enough => Ok((seat.parser(), seat)),
+            Some(seat) => match seat.copy() {
+                Ok(copy) => Ok(self.keep(copy)),
+                Err(_) => self.take_fresh(),
+            },
+            None => self.take_fresh(),
+        }
+    }
+
+    /// A parser with a lexer that nobody has used.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made.
+    pub(super) fn take_fresh(&self) -> Result<(Guarded, Seat), MatchError> {
+        Ok(self.keep((self.source)()?))
+    }
+
+    /// Lexers kept, and the memory they hold, in bytes, about.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let kept = self.lock().clone();
+        (kept.len(), kept.iter().map(|lexer| lexer.bytes()).sum())
+    }
+
+    /// Lets a lexer go that has grown too large; those who use it still do so.
+    pub(super) fn review(&self, seat: &Seat) {
+        let (bytes, states) = seat.lexer.size();
+        if bytes > self.most_bytes || states > self.most_states {
+            self.lock().retain(|lexer| !Arc::ptr_eq(lexer, &seat.lexer));
+        }
+    }
+
+    fn keep(&self, parser: Guarded) -> (Guarded, Seat) {
+        let lexer = self.lexer(parser);
+        let seat = Seat::new(Arc::clone(&lexer));
+        let mut kept = self.lock();
+        if kept.len() < self.most {
+            kept.push(lexer);
+        }
+        drop(kept);
+        (seat.parser(), seat)
+    }
+
+    fn lexer(&self, mut parser: Guarded) -> Arc<Lexer> {
+        let probe = self.probe.as_ref().map(|probe| Arc::new(probe()));
+        if let Some(probe) = &probe {
+            parser.set_computer(probe.clone());
+        }
+        Arc::new(Lexer {
+            start: Mutex::new(parser),
+            probe,
+            found: Mutex::default(),
+            users: AtomicUsize::new(0),
+            spoiled: AtomicBool::new(false),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Lexer>>> {
+        // A list of lexers is whole at any moment.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lexer {
+    fn is_spoiled(&self) -> bool {
+        self.spoiled.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> usize {
+        self.size().0
+    }
+
+    fn size(&self) -> (usize, usize) {
+        if self.is_spoiled() {
+            return (0, 0);
+        }
+        // The count waits for the lexer; nobody should wait for that.
+        let parser = self.start().shallow_clone();
+        let (bytes, states) = parser.lexer_size();
+        (bytes + self.probe.as_ref().map_or(0, |probe| probe.bytes()), states)
+    }
+
+    fn start(&self) -> MutexGuard<'_, Guarded> {
+        // A clone leaves the parser as it was.
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    fn new(lexer: Arc<Lexer>) -> Self {
+        lexer.users.fetch_add(1, Ordering::Relaxed);
+        Self { lexer }
+    }
+
+    fn parser(&self) -> Guarded {
+        self.lexer.start().shallow_clone()
+    }
+
+    fn copy(&self) -> Result<Guarded, MatchError> {
+        let mut start = self.lexer.start().shallow_clone();
+        let copy = start.deep_clone();
+        if start.is_spoiled() {
+            self.spoil();
+        }
+        copy
+    }
+
+    /// Another seat at the same lexer.
+    pub(super) fn share(&self) -> Self {
+        Self::new(Arc::clone(&self.lexer))
+    }
+
+    /// Keeps others away from the lexer.
+    pub(super) fn spoil(&self) {
+        self.lexer.spoiled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the lexer failed under somebody.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.lexer.is_spoiled()
+    }
+
+    /// Tells lexers apart.
+    pub(super) fn key(&self) -> usize {
+        Arc::as_ptr(&self.lexer).addr()
+    }
+
+    /// Whether nobody else uses the lexer.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lexer.users.load(Ordering::Relaxed) == 1
+    }
+
+    /// The shared mask of these tokens, which the lexer's computer has just found.
+    pub(super) fn share_mask(&self, masks: &Masks, set: &SimpleVob) -> TokenMask {
+        let number = self.lexer.probe.as_ref().map_or(0, |probe| probe.last());
+        if number == 0 {
+            return masks.of(set);
+        }
+        // The number is a hint: another sequence may have asked, and the engine adds stop tokens.
+        let lock = || self.lexer.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = lock().get(&number).filter(|found| found.says(set.as_slice())) {
+            return found.clone();
+        }
+        let mask = masks.of(set);
+        let mut found = lock();
+        if found.len() >= MOST_FOUND {
+            found.clear();
+        }
+        found.insert(number, mask.clone());
+        mask
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.lexer.users.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Lexers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (lexers, bytes) = self.size();
+        f.debug_struct("Lexers").field("kept", &lexers).field("bytes", &bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,115 @@
+//! The vocabulary cut into slices, and a trie of what each choice of slices leaves over.
+//!
+//! A slice is a set of tokens described by a regular expression. Where the lexer can tell from the expression alone
+//! that all of them stay inside the current lexeme, they are allowed together and only the leftover is walked. The
+//! slices are llguidance's own (`SlicedBiasComputer::general_slices`), because the parser carries their expressions.
+
+use std::sync::OnceLock;
+
+use llguidance::{derivre::Regex, earley::SlicedBiasComputer};
+use toktrie::{SimpleVob, TokTrie};
+
+use super::trie::Trie;
+
+/// Slice of white space; the others are of text without quotes: of up to 10 characters, of up to 30, of any length.
+pub(super) const SPACE: usize = 0;
+/// From the largest down.
+pub(super) const TEXT: [usize; 3] = [3, 2, 1];
+
+/// The tries of a vocabulary.
+pub(in crate::engine) struct Slices {
+    whole: Trie,
+    /// By the number of the slice.
+    masks: Vec<SimpleVob>,
+    /// By [`Choice::index`]; made when first needed.
+    leftover: [OnceLock<Trie>; 8],
+}
+
+/// The slices that are allowed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub(super) struct Choice {
+    pub(super) space: bool,
+    /// The largest slice of text; it includes the smaller ones.
+    pub(super) text: Option<usize>,
+}
+
+impl Choice {
+    pub(super) fn index(self) -> usize {
+        usize::from(self.space) * 4 + self.text.unwrap_or(0)
+    }
+
+    fn slices(self) -> impl Iterator<Item = usize> {
+        self.space.then_some(SPACE).into_iter().chain(self.text)
+    }
+}
+
+impl Slices {
+    /// # Errors
+    ///
+    /// The expressions aren't the ones known.
+    pub(in crate::engine) fn new(trie: &TokTrie) -> Result<Self, String> {
+        let whole = Trie::new(trie);
+        let masks = Self::expressions()
+            .iter()
+            .map(|expression| Self::matching(&whole, expression))
+            .collect::<Result<Vec<_>, _>>()?;
+        if masks.len() != TEXT.len() + 1 {
+            return Err(format!("{} slices instead of {}", masks.len(), TEXT.len() + 1));
+        }
+        Ok(Self { whole, masks, leftover: Default::default() })
+    }
+
+    /// The expressions, in the order of the parser's extra lexemes.
+    pub(in crate::engine) fn expressions() -> Vec<String> {
+        SlicedBiasComputer::general_slices()
+    }
+
+    fn matching(trie: &Trie, expression: &str) -> Result<SimpleVob, String> {
+        let mut regex = Regex::new(expression).map_err(|error| format!("{expression}: {error}"))?;
+        let mut set = trie.empty_set();
+        let mut states = vec![regex.initial_state()];
+        let nodes = trie.nodes();
+        let mut at = 1;
+        while let Some(node) = nodes.get(at) {
+            states.truncate(usize::from(node.depth));
+            let state = regex.transition(states[usize::from(node.depth) - 1], node.byte);
+            if state.is_dead() {
+                at = node.end as usize;
+                continue;
+            }
+            if node.token != trie.filler() && regex.is_accepting(state) {
+                set.allow_token(node.token);
+            }
+            states.push(state);
+            at += 1;
+        }
+        Ok(set)
+    }
+
+    pub(super) fn whole(&self) -> &Trie {
+        &self.whole
+    }
+
+    /// What the choice leaves over.
+    pub(super) fn leftover(&self, choice: Choice) -> &Trie {
+        if choice == Choice::default() {
+            return &self.whole;
+        }
+        self.leftover[choice.index()].get_or_init(|| {
+            self.whole.filter(|token| !choice.slices().any(|slice| self.masks[slice].is_allowed(token)))
+        })
+    }
+
+    /// Allows the tokens of the choice.
+    pub(super) fn allow(&self, choice: Choice, set: &mut SimpleVob) {
+        for slice in choice.slices() {
+            set.or(&self.masks[slice]);
+        }
+    }
+}
+
+impl std::fmt::Debug for Slices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slices").field("nodes", &self.whole.nodes().len()).finish_non_exhaustive()
+    }
+}
