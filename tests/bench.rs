@@ -32,7 +32,10 @@ fn a_small_benchmark_is_counted_timed_verified_and_reported() {
     let args = [&args[..], &["--json", out.to_str().unwrap()]].concat();
     let (code, stdout, stderr) = bench(&args);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stdout.contains("| passing | 1 | 1 |") && stdout.contains("| compile error | 1 | 1 |"), "{stdout}");
+    assert!(
+        stdout.contains("| passing | 1 | 1 |") && stdout.contains("| compile error | 1 | 1 |"),
+        "{stdout}"
+    );
     let report = read(&out);
     assert_eq!(report["engines"][0]["counts"]["passing"], json!(1));
     assert_eq!(report["engines"][1]["families"]["made-up"]["compile_error"], json!(1));

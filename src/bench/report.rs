@@ -143,7 +143,10 @@ fn times(records: &[&Record], limit: Span) -> Map<String, Value> {
             object.insert(format!("{name}instances"), instances(&steps));
         }
         if name.is_empty() {
-            object.insert("curve_cpu_us".into(), Distribution::of(pooled().map(|time| hundredths(time).1)).curve());
+            object.insert(
+                "curve_cpu_us".into(),
+                Distribution::of(pooled().map(|time| hundredths(time).1)).curve(),
+            );
         }
     }
     let forced = records.iter().fold(Forced::default(), |sum, record| Forced {
