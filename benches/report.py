@@ -250,7 +250,6 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
     written = []
 
     def save(figure, name: str, title: str) -> None:
-        figure.tight_layout()
         figure.savefig(out / name, metadata={"Date": None})
         pyplot.close(figure)
         written.append((name, title))
@@ -258,7 +257,7 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
     for key, title in (("masks", "Time of a mask"), ("peers", "Time of a mask, all engines")):
         run = found.get(key)
         if run and any(engine.get("curve_cpu_us") for engine in run["engines"]):
-            figure, axes = pyplot.subplots(figsize=(7, 4))
+            figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
             for engine in run["engines"]:
                 points = [(value, tenths / 1000) for tenths, value in engine.get("curve_cpu_us") or [] if value > 0]
                 if points:
@@ -270,7 +269,7 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
     for key in ("coverage", "peers"):
         run = found.get(key)
         if run:
-            figure, axes = pyplot.subplots(figsize=(7, 0.5 * len(run["engines"]) + 1.5))
+            figure, axes = pyplot.subplots(figsize=(7, 0.4 * len(run["engines"]) + 1.4), layout="constrained")
             left = [0.0] * len(run["engines"])
             names = [engine["name"] for engine in run["engines"]]
             colours = ["#3a923a", "#bbbbbb", "#e1b12c", "#c0392b", "#8e44ad", "#2c3e50"]
@@ -280,7 +279,7 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
                 left = [a + b for a, b in zip(left, shares)]
             axes.invert_yaxis()
             axes.set(xlabel="% of schemas", xlim=(0, 100), title=f"MaskBench, {run['schemas']:,} schemas")
-            axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.35), frameon=False)
+            figure.legend(ncols=3, loc="outside lower center", frameon=False)
             save(figure, f"{key}.svg", "Coverage")
     runs = found.get("decode") or []
     if runs:
@@ -291,7 +290,7 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
                 for row in run["rows"]:
                     bars.setdefault(f"{run['engine']}: {row['way']}", {})[row["case"]] = row.get("tokens_per_second")
         cases = list(dict.fromkeys(row["case"] for run in runs for row in run["rows"]))
-        figure, axes = pyplot.subplots(figsize=(8, 4.5))
+        figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
         width = 0.8 / len(bars)
         for index, (name, speeds) in enumerate(bars.items()):
             places = [place + index * width for place in range(len(cases))]
@@ -299,7 +298,7 @@ def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:
         axes.set_xticks([place + 0.4 - width / 2 for place in range(len(cases))], [c.replace(", ", ",\n") for c in cases])
         axes.tick_params(axis="x", labelsize=7)
         axes.set(ylabel="tokens/s", title=f"{runs[0]['model']}, {threads} thread(s)")
-        axes.legend(fontsize=7)
+        figure.legend(ncols=3, loc="outside lower center", frameon=False)
         save(figure, "decode.svg", "Decoding")
     return written
 
