@@ -2,6 +2,7 @@
 //!
 //! `MASKWRIGHT_SCHEMAS` sets how many schemas are tried, `MASKWRIGHT_SEED` where to begin.
 
+mod distinct;
 mod generator;
 mod shrink;
 mod subject;

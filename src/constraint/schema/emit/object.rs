@@ -119,7 +119,7 @@ impl Emitter<'_, '_> {
 
     /// The symbols of a property's name, after the brace or a comma.
     fn key(&mut self, first: bool, key: &Regular) -> Vec<Symbol> {
-        let before = if first { self.open("{") } else { self.comma() };
+        let before = if first { self.opening("{") } else { self.comma() };
         let colon = self.colon();
         self.words(&[before, key.clone(), colon])
     }
@@ -130,7 +130,7 @@ impl Emitter<'_, '_> {
 
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
-        let close = self.close("}");
+        let close = self.closing("}");
         let close = self.rules.terminal(close);
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
@@ -238,7 +238,7 @@ impl Emitter<'_, '_> {
     /// One rule whose parameter has a bit for each name, required ones first; then the count of free properties, and
     /// a bit for each witness.
     fn object_in_any_order(&mut self, plan: &Plan) -> Result<RuleId, ConstraintError> {
-        let close = self.close("}");
+        let close = self.closing("}");
         let close = self.rules.terminal(close);
         let names = plan.named.len();
         let required = plan.named.iter().filter(|property| property.required).count();
