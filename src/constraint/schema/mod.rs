@@ -112,7 +112,7 @@ pub enum PropertyOrder {
     /// That of the schema: declared ones first, then those only required, then others.
     #[default]
     Schema,
-    /// Any, each property once. An object that declares more than about sixty keeps the schema's order.
+    /// Any, each property once. An object that requires more than about sixty keeps the schema's order.
     Any,
 }
 

@@ -32,6 +32,7 @@ struct Places {
 struct Way {
     shape: ObjectShape,
     usable: Vec<bool>,
+    repeatable: Vec<bool>,
 }
 
 impl Emitter<'_, '_> {
@@ -82,7 +83,13 @@ impl Emitter<'_, '_> {
                 if !self.productive.has_object(object) {
                     continue;
                 }
-                let way = Way { shape: object.clone(), usable: self.productive.usable(object) };
+                let repeatable = self.repeatable(object);
+                if repeatable.contains(&true) {
+                    // Only with the watch does the grammar say what the schema does.
+                    let pointer = self.analysis.pointer(state);
+                    watch.items.get_or_insert(pointer);
+                }
+                let way = Way { shape: object.clone(), usable: self.productive.usable(object), repeatable };
                 self.note_supply(state, &way, watch)?;
                 objects.push(way);
             }
@@ -191,6 +198,11 @@ impl Emitter<'_, '_> {
         let mut others = Vec::new();
         let mut names: BTreeMap<Box<[u8]>, Named> = BTreeMap::new();
         for way in objects {
+            if way.repeatable.contains(&true) {
+                place.keys = true;
+                // There is a last one of them.
+                place.endless_keys = false;
+            }
             for free in way.shape.free.iter().filter(|free| self.productive.has(free.value)) {
                 place.keys = true;
                 place.endless_keys &= is_endless(&free.names);
@@ -209,6 +221,7 @@ impl Emitter<'_, '_> {
                     if let Some(own) = own {
                         if other.usable[own] {
                             states.push(other.shape.named[own].value);
+                            repeats |= other.repeatable[own];
                         }
                         continue;
                     }
