@@ -27,7 +27,7 @@ pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};
-pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace};
+pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace};
 
 use crate::limits::Limits;
 

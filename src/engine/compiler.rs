@@ -95,9 +95,12 @@ impl Compiler {
         limits: Limits,
         options: CompilerOptions,
     ) -> Result<Self, CompileError> {
-        let env: TokEnv = Arc::new(Memo::new(Arc::clone(vocab.env())));
+        let memo = Arc::new(Memo::new(Arc::clone(vocab.env())));
+        let env: TokEnv = memo.clone();
         let mut factory = ParserFactory::new_simple(&env)
             .map_err(|error| CompileError::Vocabulary(one_line(&error.to_string())))?;
+        // Every parser is given another computer of masks than the factory's.
+        memo.open();
         // By default the engine writes warnings to stderr, and the grammar and the text so far into its errors.
         factory.quiet();
         let engine = factory.limits_mut();

@@ -20,16 +20,29 @@ type Progress = (u64, Vec<u64>);
 
 impl Emitter<'_, '_> {
     pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+        if let (None, Some(cap)) = (shape.max, self.options.array_cap) {
+            // What the schema asks for has room in any case.
+            let counted: u64 = shape.counts.iter().map(|(min, _)| min).sum();
+            let max = u64::from(cap).max(shape.min).max(shape.prefix.len() as u64 + counted);
+            return self.array(&ArrayShape { max: Some(max), ..shape.clone() }, pointer);
+        }
         if shape.unique && shape.max.is_none_or(|max| max > 1) {
             return self.unique_array(shape, pointer);
         }
         if shape.counts.is_empty() { self.plain_array(shape) } else { self.counted_array(shape, pointer) }
     }
 
+    fn empty_array(&mut self) -> Vec<Symbol> {
+        self.words(&[Regular::literal("["), Regular::literal("]")])
+    }
+
     /// `[`, the items of the prefix as far as there are any, later ones, `]`.
     fn plain_array(&mut self, shape: &ArrayShape) -> Result<RuleId, ConstraintError> {
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+        let open = self.open("[");
+        let open = self.rules.terminal(open);
+        let close = self.close("]");
+        let close = self.rules.terminal(close);
+        let empty = self.empty_array();
         let comma = self.comma();
         let comma = self.rules.terminal(comma);
         let later = match shape.rest.first() {
@@ -59,11 +72,10 @@ impl Emitter<'_, '_> {
         let mut rest: Option<RuleId> = None;
         for placed in (0..=length).rev() {
             let mut alternatives = Vec::new();
-            let first_close = [open.clone(), close.clone()];
-            if placed == length {
+                if placed == length {
                 if placed == 0 {
                     if enough(0) {
-                        alternatives.push(Alternative::new(first_close));
+                        alternatives.push(Alternative::new(empty.clone()));
                     }
                     if let Some(item) = later.clone().filter(|_| allowed(0)) {
                         alternatives.push(Alternative::new(next(0, item).into_iter().chain(after(1))));
@@ -74,7 +86,7 @@ impl Emitter<'_, '_> {
             } else {
                 if enough(placed) {
                     alternatives.push(if placed == 0 {
-                        Alternative::new(first_close)
+                        Alternative::new(empty.clone())
                     } else {
                         Alternative::new([close.clone()])
                     });
@@ -97,8 +109,11 @@ impl Emitter<'_, '_> {
     fn counted_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
         let comma = self.comma();
         let comma = self.rules.terminal(comma);
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+        let open = self.open("[");
+        let open = self.rules.terminal(open);
+        let close = self.close("]");
+        let close = self.rules.terminal(close);
+        let empty = self.empty_array();
         // Beyond these, one more makes no difference.
         let last = shape.max.unwrap_or((shape.prefix.len() as u64).max(shape.min));
         let mut known: HashMap<Progress, RuleId> = HashMap::new();
@@ -115,7 +130,7 @@ impl Emitter<'_, '_> {
             let met = shape.counts.iter().zip(&counts).all(|((min, _), count)| count >= min);
             if met && placed >= shape.min {
                 let symbols =
-                    if placed == 0 { vec![open.clone(), close.clone()] } else { vec![close.clone()] };
+                    if placed == 0 { empty.clone() } else { vec![close.clone()] };
                 alternatives.push(Alternative::new(symbols));
             }
             let index = usize::try_from(placed).unwrap_or(usize::MAX);
@@ -167,8 +182,11 @@ impl Emitter<'_, '_> {
                 "can be enforced for items of at most 63 values, as of an `enum`; give them one",
             ));
         };
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+        let open = self.open("[");
+        let open = self.rules.terminal(open);
+        let close = self.close("]");
+        let close = self.rules.terminal(close);
+        let empty = self.empty_array();
         let comma = self.comma();
         let comma = self.rules.terminal(comma);
         let most = shape.max.unwrap_or(u64::MAX).min(domain.len() as u64);
@@ -192,7 +210,7 @@ impl Emitter<'_, '_> {
         self.rules.define(rest, alternatives);
         let mut first = Vec::new();
         if shape.min == 0 {
-            first.push(Alternative::new([open.clone(), close]));
+            first.push(Alternative::new(empty));
         }
         for (bit, item) in items.iter().enumerate() {
             let next = Symbol::With(rest, format!("{}", 1_u64 << bit));
@@ -214,7 +232,7 @@ impl Emitter<'_, '_> {
             let Some(values) = set.values(most) else { return Ok(None) };
             for value in values {
                 let spelled =
-                    NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                    NumberSet::and([NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
                 match spelled {
                     Ok(NumberText::Regular(language)) => domain.push(language),
                     _ => return Ok(None),

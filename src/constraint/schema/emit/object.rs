@@ -62,10 +62,11 @@ impl Emitter<'_, '_> {
                 "`maxProperties` beside dependencies between properties can't be enforced in any order",
             ));
         }
-        if plan.witnesses > 0 && plan.max.is_some() {
+        if plan.witnesses > 0 && plan.free_counter() > 0 {
             return Err(at(
                 pointer,
-                "`maxProperties` beside a demand that some unnamed property is there can't be enforced",
+                "`minProperties` or `maxProperties` beside a demand that some unnamed property is there can't be \
+                 enforced",
             ));
         }
         let free_bits = plan.free_counter() + plan.witnesses;
@@ -118,7 +119,7 @@ impl Emitter<'_, '_> {
 
     /// The symbols of a property's name, after the brace or a comma.
     fn key(&mut self, first: bool, key: &Regular) -> Vec<Symbol> {
-        let before = if first { Regular::literal("{") } else { self.comma() };
+        let before = if first { self.open("{") } else { self.comma() };
         let colon = self.colon();
         self.words(&[before, key.clone(), colon])
     }
@@ -129,7 +130,8 @@ impl Emitter<'_, '_> {
 
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
-        let close = self.rules.terminal(Regular::literal("}"));
+        let close = self.close("}");
+        let close = self.rules.terminal(close);
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
         let first = self.rules.declare(false);
@@ -209,39 +211,35 @@ impl Emitter<'_, '_> {
             vec![Alternative::new([close.clone()]).when(plan.free_end(counter, plan.witnesses))];
         for free in &plan.free {
             let key = self.key(false, &free.key);
-            let next = self.free_step(rule, plan, counter, 0, free.proves);
+            let rest = Self::free_step(rule, plan, counter, 0, free);
             let fits = plan.max.map(|max| format!("lt([0:{counter}], {max})"));
-            alternatives.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(fits));
+            alternatives.push(Alternative::new(key.into_iter().chain(rest)).when(fits));
         }
         self.rules.define(rule, alternatives);
         rule
     }
 
-    /// Back to `rule` after a free property: one more in the counter at `low`, and what it proves.
-    fn free_step(&mut self, rule: RuleId, plan: &Plan, counter: usize, low: usize, proves: u32) -> Symbol {
-        let parametric = counter + plan.witnesses > 0 || low > 0;
-        if !parametric {
-            return Symbol::Rule(rule);
-        }
-        let bits = u64::from(proves) << (low + counter);
-        match (counter, bits) {
-            (0, 0) => Symbol::With(rule, "_".into()),
-            (0, bits) => Symbol::With(rule, format!("bit_or({bits})")),
-            (_, 0) => Symbol::With(rule, format!("incr([{low}:{}])", low + counter)),
-            (_, bits) => {
-                // An expression does one thing, so a rule between does the other.
-                let between = self.rules.declare(true);
-                let next = Symbol::With(rule, format!("bit_or({bits})"));
-                self.rules.define(between, vec![Alternative::new([next])]);
-                Symbol::With(between, format!("incr([{low}:{}])", low + counter))
-            }
-        }
+    /// The value of a free property and back to `rule`: one more in the counter at `low`, or what it proves. An
+    /// expression does one thing, and both are never needed at once.
+    fn free_step(rule: RuleId, plan: &Plan, counter: usize, low: usize, free: &Free) -> [Symbol; 2] {
+        let bits = u64::from(free.proves) << (low + counter);
+        let rest = if counter + plan.witnesses + low == 0 {
+            Symbol::Rule(rule)
+        } else if counter > 0 {
+            Symbol::With(rule, format!("incr([{low}:{}])", low + counter))
+        } else if bits > 0 {
+            Symbol::With(rule, format!("bit_or({bits})"))
+        } else {
+            Symbol::With(rule, "_".into())
+        };
+        [free.value.clone(), rest]
     }
 
     /// One rule whose parameter has a bit for each name, required ones first; then the count of free properties, and
     /// a bit for each witness.
     fn object_in_any_order(&mut self, plan: &Plan) -> Result<RuleId, ConstraintError> {
-        let close = self.rules.terminal(Regular::literal("}"));
+        let close = self.close("}");
+        let close = self.rules.terminal(close);
         let names = plan.named.len();
         let required = plan.named.iter().filter(|property| property.required).count();
         let counter = plan.free_counter();
@@ -286,10 +284,9 @@ impl Emitter<'_, '_> {
             let next = if parametric { Symbol::With(rest, started.to_string()) } else { Symbol::Rule(rest) };
             let key = self.key(true, &free.key);
             first.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])));
-            let next = self.free_step(rest, plan, counter, names, free.proves);
+            let next = Self::free_step(rest, plan, counter, names, free);
             let key = self.key(false, &free.key);
-            later
-                .push(Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(room.clone()));
+            later.push(Alternative::new(key.into_iter().chain(next)).when(room.clone()));
         }
         if required == 0 && plan.min == 0 && plan.witnesses == 0 {
             first.push(Alternative::new(self.empty_object()));

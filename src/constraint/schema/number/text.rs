@@ -87,11 +87,7 @@ impl NumberSet {
     pub(in super::super) fn to_text(&self, spelling: NumberSpelling) -> Result<NumberText, NumberError> {
         let normal = self.normal()?;
         let room = spelling.room();
-        if let [part] = &normal.parts[..]
-            && part.lattice.is_free()
-            && !part.lattice.integer
-            && part.intervals.is_all()
-        {
+        if normal.is_all() {
             return Ok(NumberText::Regular(Regular::pattern(anything(room))));
         }
         let no_spelling = || NumberError::NoSpelling { digits: spelling.integer_digits };
