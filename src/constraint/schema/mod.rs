@@ -233,7 +233,9 @@ impl std::str::FromStr for Whitespace {
             "pretty" => Ok(Self::Pretty(2)),
             _ => match name.strip_prefix("pretty:").map(str::parse) {
                 Some(Ok(indent)) if indent <= 16 => Ok(Self::Pretty(indent)),
-                _ => Err(format!("{name:?} is not one of compact, spaced, flexible, pretty, pretty:N (spaces, up to 16)")),
+                _ => Err(format!(
+                    "{name:?} is not one of compact, spaced, flexible, pretty, pretty:N (spaces, up to 16)"
+                )),
             },
         }
     }

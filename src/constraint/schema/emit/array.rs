@@ -72,7 +72,7 @@ impl Emitter<'_, '_> {
         let mut rest: Option<RuleId> = None;
         for placed in (0..=length).rev() {
             let mut alternatives = Vec::new();
-                if placed == length {
+            if placed == length {
                 if placed == 0 {
                     if enough(0) {
                         alternatives.push(Alternative::new(empty.clone()));
@@ -129,8 +129,7 @@ impl Emitter<'_, '_> {
             let mut alternatives = Vec::new();
             let met = shape.counts.iter().zip(&counts).all(|((min, _), count)| count >= min);
             if met && placed >= shape.min {
-                let symbols =
-                    if placed == 0 { empty.clone() } else { vec![close.clone()] };
+                let symbols = if placed == 0 { empty.clone() } else { vec![close.clone()] };
                 alternatives.push(Alternative::new(symbols));
             }
             let index = usize::try_from(placed).unwrap_or(usize::MAX);
