@@ -86,7 +86,8 @@ fn what_cannot_be_run_is_refused_in_one_line() {
 
 #[test]
 fn the_test_suite_is_read_from_its_archive() {
-    let Some(tokenizer) = fixture("tokenizers/qwen3/tokenizer.json") else { return };
+    // A tokenizer that normalises texts, as Qwen's does, would change what some tests are about.
+    let Some(tokenizer) = fixture("tokenizers/llama3_1/tokenizer.json") else { return };
     let data = std::env::var_os("MASKWRIGHT_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
         std::path::PathBuf::from,

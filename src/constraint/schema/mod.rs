@@ -27,6 +27,8 @@ mod regular;
 mod shape;
 mod string;
 
+pub(super) use emit::{BuildLimits, SchemaGrammar};
+
 use std::sync::Arc;
 
 use llguidance::api::TopLevelGrammar;
@@ -184,9 +186,10 @@ impl JsonSchema {
         let (mut analysis, root) =
             analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.unknown)?;
         let start = analysis.state([root]);
-        let lark = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
+        let grammar = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
         warnings.append(&mut analysis.warnings);
-        Ok(Grammar::new(TopLevelGrammar::from_lark(lark), Origin::Schema).with_warnings(warnings))
+        let text = TopLevelGrammar::from_lark(grammar.to_lark());
+        Ok(Grammar::new(text, Origin::Schema(Arc::new(grammar))).with_warnings(warnings))
     }
 }
 
@@ -199,7 +202,7 @@ impl From<Value> for JsonSchema {
 impl Whitespace {
     /// Whether the model chooses.
     fn is_free(self) -> bool {
-        self == Self::Flexible
+        self.skip().is_some()
     }
 
     /// Values nested deeper can't be written pretty.
@@ -213,11 +216,11 @@ impl Whitespace {
         }
     }
 
-    /// What a grammar in Lark says of it.
-    fn settings(self) -> &'static str {
+    /// What may stand between terminals, as an expression.
+    fn skip(self) -> Option<&'static str> {
         match self {
-            Self::Compact | Self::Spaced | Self::Pretty(_) => "",
-            Self::Flexible => "%llguidance {\"ignore_once\": true}\n%ignore /\\x20|\\n[\\x20\\t]{0,20}/\n",
+            Self::Compact | Self::Spaced | Self::Pretty(_) => None,
+            Self::Flexible => Some(r"\x20|\n[\x20\t]{0,20}"),
         }
     }
 }

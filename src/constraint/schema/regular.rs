@@ -233,7 +233,7 @@ impl Regular {
     }
 
     /// Nothing if the engine refuses a part.
-    fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
+    pub(super) fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
         let mut all =
             |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
         Some(match self {

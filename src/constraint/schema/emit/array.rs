@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Alternative, Emitter, RuleId, Symbol};
+use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol};
 use crate::constraint::{
     ConstraintError,
     schema::{
@@ -194,12 +194,12 @@ impl Emitter<'_, '_> {
         // The parameter is what was used; how many is the number of its bits.
         let mut alternatives = Vec::new();
         if shape.min <= most {
-            let end = (shape.min > 1).then(|| format!("bit_count_ge(_, {})", shape.min));
+            let end = (shape.min > 1).then_some(Condition::BitsAtLeast(Field::ALL, shape.min));
             alternatives.push(Alternative::new([close.clone()]).when(end));
             for (bit, item) in items.iter().enumerate() {
-                let fits = (most < domain.len() as u64).then(|| format!("bit_count_lt(_, {most})"));
-                let next = Symbol::With(rest, format!("set_bit({bit})"));
-                let free = format!("bit_clear({bit})");
+                let fits = (most < domain.len() as u64).then_some(Condition::BitsBelow(Field::ALL, most));
+                let next = Symbol::With(rest, Parameter::Set(1 << bit));
+                let free = Condition::Bit(bit, false);
                 alternatives.push(
                     Alternative::new([comma.clone(), item.clone(), next])
                         .when([free].into_iter().chain(fits)),
@@ -212,7 +212,7 @@ impl Emitter<'_, '_> {
             first.push(Alternative::new(empty));
         }
         for (bit, item) in items.iter().enumerate() {
-            let next = Symbol::With(rest, format!("{}", 1_u64 << bit));
+            let next = Symbol::With(rest, Parameter::Is(1 << bit));
             first.push(Alternative::new([open.clone(), item.clone(), next]));
         }
         Ok(self.rules.rule(first))

@@ -4,14 +4,16 @@
 //! make fewer steps for the parser, and more of them are forced.
 
 mod array;
+mod build;
 mod object;
 mod productive;
 mod rules;
 
 use std::collections::HashMap;
 
-pub(super) use rules::RuleId;
-use rules::{Alternative, Rules, Symbol};
+pub(in crate::constraint) use build::BuildLimits;
+use llguidance::api::GrammarInit;
+use rules::{Alternative, Condition, Field, Parameter, RuleId, Rules, Symbol};
 
 use super::{
     NumberForms, PropertyOrder, SchemaOptions, Whitespace,
@@ -44,7 +46,31 @@ pub(super) struct Emitter<'e, 'a> {
     most_rules: usize,
 }
 
-/// The text of the grammar of a state.
+/// The grammar of a schema.
+#[derive(Debug)]
+pub(in crate::constraint) struct SchemaGrammar {
+    rules: Rules,
+    start: RuleId,
+    skip: Option<&'static str>,
+}
+
+impl SchemaGrammar {
+    /// As text, in llguidance's Lark.
+    pub(in crate::constraint) fn to_lark(&self) -> String {
+        let settings = match self.skip {
+            Some(skip) => format!("%llguidance {{\"ignore_once\": true}}\n%ignore /{skip}/\n"),
+            None => String::new(),
+        };
+        self.rules.to_lark(self.start, &settings)
+    }
+
+    /// In the engine's own structures.
+    pub(in crate::constraint) fn build(&self, limits: BuildLimits) -> Result<GrammarInit, String> {
+        build::build(&self.rules, self.start, self.skip, limits)
+    }
+}
+
+/// The grammar of a state.
 ///
 /// # Errors
 ///
@@ -54,7 +80,7 @@ pub(super) fn emit(
     options: &SchemaOptions,
     start: StateId,
     most_rules: usize,
-) -> Result<String, ConstraintError> {
+) -> Result<SchemaGrammar, ConstraintError> {
     let productive = Productive::explore(analysis, start, most_rules)?;
     analysis.refused()?;
     if !productive.has(start) {
@@ -92,7 +118,7 @@ pub(super) fn emit(
     if !emitter.rules.prune(start_rule) {
         return Err(at(&emitter.analysis.pointer(start), "no value meets all its demands"));
     }
-    Ok(emitter.rules.to_lark(start_rule, options.whitespace.settings()))
+    Ok(SchemaGrammar { rules: emitter.rules, start: start_rule, skip: options.whitespace.skip() })
 }
 
 impl Emitter<'_, '_> {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Alternative, Emitter, RuleId, Symbol, productive::required};
+use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, productive::required};
 use crate::constraint::{
     ConstraintError,
     schema::{document::at, object::ObjectShape, regular::Regular, string},
@@ -190,7 +190,7 @@ impl Emitter<'_, '_> {
                     let rest = if plan.free_counter() + plan.witnesses == 0 {
                         Symbol::Rule(rest)
                     } else {
-                        Symbol::With(rest, counted.to_string())
+                        Symbol::With(rest, Parameter::Is(counted))
                     };
                     alternatives.push(Alternative::new(key.into_iter().chain([free.value.clone(), rest])));
                 }
@@ -212,7 +212,7 @@ impl Emitter<'_, '_> {
         for free in &plan.free {
             let key = self.key(false, &free.key);
             let rest = Self::free_step(rule, plan, counter, 0, free);
-            let fits = plan.max.map(|max| format!("lt([0:{counter}], {max})"));
+            let fits = plan.max.map(|max| Condition::Below(Field(0, counter), max));
             alternatives.push(Alternative::new(key.into_iter().chain(rest)).when(fits));
         }
         self.rules.define(rule, alternatives);
@@ -226,11 +226,11 @@ impl Emitter<'_, '_> {
         let rest = if counter + plan.witnesses + low == 0 {
             Symbol::Rule(rule)
         } else if counter > 0 {
-            Symbol::With(rule, format!("incr([{low}:{}])", low + counter))
+            Symbol::With(rule, Parameter::OneMore(Field(low, low + counter)))
         } else if bits > 0 {
-            Symbol::With(rule, format!("bit_or({bits})"))
+            Symbol::With(rule, Parameter::Set(bits))
         } else {
-            Symbol::With(rule, "_".into())
+            Symbol::With(rule, Parameter::Same)
         };
         [free.value.clone(), rest]
     }
@@ -247,16 +247,16 @@ impl Emitter<'_, '_> {
         let rest = self.rules.declare(parametric);
         let mut end = Vec::new();
         if required > 0 {
-            end.push(format!("is_ones([0:{required}])"));
+            end.push(Condition::Ones(Field(0, required)));
         }
         if plan.witnesses > 0 {
             let low = names + counter;
-            end.push(format!("is_ones([{low}:{}])", low + plan.witnesses));
+            end.push(Condition::Ones(Field(low, low + plan.witnesses)));
         }
         end.extend(
             plan.implications
                 .iter()
-                .map(|(name, needed)| format!("or(bit_clear({name}), bit_set({needed}))")),
+                .map(|(name, needed)| Condition::Bit(*name, false).or(Condition::Bit(*needed, true))),
         );
         end.extend(plan.count_condition(plan.min, required));
         let mut first = Vec::new();
@@ -267,21 +267,22 @@ impl Emitter<'_, '_> {
             if none_fits && !property.required {
                 continue;
             }
-            let next = Symbol::With(rest, format!("{}", 1_u64 << index));
+            let next = Symbol::With(rest, Parameter::Is(1 << index));
             let key = self.key(true, &property.key);
             first.push(Alternative::new(key.into_iter().chain([property.value.clone(), next])));
-            let next = Symbol::With(rest, format!("set_bit({index})"));
+            let next = Symbol::With(rest, Parameter::Set(1 << index));
             let key = self.key(false, &property.key);
             let fits = room.clone().filter(|_| !property.required);
             later.push(
                 Alternative::new(key.into_iter().chain([property.value.clone(), next]))
-                    .when([format!("bit_clear({index})")].into_iter().chain(fits)),
+                    .when([Condition::Bit(index, false)].into_iter().chain(fits)),
             );
         }
         for free in plan.free.iter().filter(|_| !none_fits) {
             let started =
                 (u64::from(free.proves) << (names + counter)) | if counter > 0 { 1 << names } else { 0 };
-            let next = if parametric { Symbol::With(rest, started.to_string()) } else { Symbol::Rule(rest) };
+            let next =
+                if parametric { Symbol::With(rest, Parameter::Is(started)) } else { Symbol::Rule(rest) };
             let key = self.key(true, &free.key);
             first.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])));
             let next = Self::free_step(rest, plan, counter, names, free);
@@ -314,13 +315,13 @@ impl Plan {
         count | u64::from(proves) << counter
     }
 
-    fn free_end(&self, counter: usize, witnesses: usize) -> Vec<String> {
+    fn free_end(&self, counter: usize, witnesses: usize) -> Vec<Condition> {
         let mut conditions = Vec::new();
         if counter > 0 && self.min > 0 {
-            conditions.push(format!("ge([0:{counter}], {})", self.min));
+            conditions.push(Condition::AtLeast(Field(0, counter), self.min));
         }
         if witnesses > 0 {
-            conditions.push(format!("is_ones([{counter}:{}])", counter + witnesses));
+            conditions.push(Condition::Ones(Field(counter, counter + witnesses)));
         }
         conditions
     }
@@ -353,44 +354,38 @@ impl Plan {
     }
 
     /// In any order: that optional properties, named and free together, are at least so many.
-    fn count_condition(&self, min: u64, required: usize) -> Option<String> {
+    fn count_condition(&self, min: u64, required: usize) -> Option<Condition> {
         if min == 0 {
             return None;
         }
         let (names, counter) = (self.named.len(), self.free_counter());
         let optional = names - required;
-        let field = format!("[{required}:{names}]");
-        let count = format!("[{names}:{}]", names + counter);
+        let (field, count) = (Field(required, names), Field(names, names + counter));
         if counter == 0 {
-            return Some(format!("bit_count_ge({field}, {min})"));
-        }
-        if optional == 0 {
-            return Some(format!("ge({count}, {min})"));
+            return Some(Condition::BitsAtLeast(field, min));
         }
         // One of them brings what the other lacks.
         let ways = (0..=min.min(optional as u64)).map(|named| match (named, min - named) {
-            (0, free) => format!("ge({count}, {free})"),
-            (named, 0) => format!("bit_count_ge({field}, {named})"),
-            (named, free) => format!("and(bit_count_ge({field}, {named}), ge({count}, {free}))"),
+            (0, free) => Condition::AtLeast(count, free),
+            (named, 0) => Condition::BitsAtLeast(field, named),
+            (named, free) => Condition::BitsAtLeast(field, named).and(Condition::AtLeast(count, free)),
         });
-        ways.reduce(|one, other| format!("or({one}, {other})"))
+        ways.reduce(Condition::or)
     }
 
     /// In any order: that one more optional property is within bounds.
-    fn room_condition(&self, max: u64, required: usize) -> Option<String> {
+    fn room_condition(&self, max: u64, required: usize) -> Option<Condition> {
         let (names, counter) = (self.named.len(), self.free_counter());
         let optional = names - required;
-        let field = format!("[{required}:{names}]");
-        let count = format!("[{names}:{}]", names + counter);
+        let (field, count) = (Field(required, names), Field(names, names + counter));
         if counter == 0 {
-            return (max < optional as u64).then(|| format!("bit_count_lt({field}, {max})"));
-        }
-        if optional == 0 {
-            return Some(format!("lt({count}, {max})"));
+            return (max < optional as u64).then_some(Condition::BitsBelow(field, max));
         }
         // So many named at most, and so few free that the sum is below the bound.
-        let ways = (0..=(optional as u64).min(max.saturating_sub(1)))
-            .map(|named| format!("and(bit_count_le({field}, {named}), lt({count}, {}))", max - named));
-        ways.reduce(|one, other| format!("or({one}, {other})"))
+        let ways = (0..=(optional as u64).min(max.saturating_sub(1))).map(|named| match named {
+            named if optional == 0 => Condition::Below(count, max - named),
+            named => Condition::BitsAtMost(field, named).and(Condition::Below(count, max - named)),
+        });
+        ways.reduce(Condition::or)
     }
 }
