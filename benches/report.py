@@ -221,8 +221,10 @@ def right(counts: dict) -> str:
 
 
 def decode(runs: list) -> str:
-    columns = ["tokens_per_second", "tokens", "forced_tokens", "forward_passes", "first_token_ms", "grammar_percent"]
-    heads = ["tokens/s", "tokens", "forced", "passes", "first token, ms", "grammar, % of decoding"]
+    columns = ["tokens_per_second", "tokens", "forced_tokens", "forward_passes", "first_token_ms"]
+    columns += ["grammar_percent", "first_grammar_ms"]
+    heads = ["tokens/s", "tokens", "forced", "passes", "first token, ms"]
+    heads += ["grammar, % of decoding", "grammar of the first reply, ms"]
     rows = []
     for run in runs:
         for row in run["rows"]:
@@ -234,7 +236,11 @@ def decode(runs: list) -> str:
         f"{number(run['prefill_tokens_per_second'])} tokens/s; {run['rounds']} rounds\n"
         for run in runs
     )
-    return f"{speeds}\n" + table(["threads", "case", "engine", "way", *heads], rows)
+    note = (
+        "Each round repeats the same reply, so that its masks are known from the second on; the last column is the "
+        "first reply's. Where tokens are forced from the start, the first is there before the prompt is read.\n"
+    )
+    return f"{speeds}\n{note}\n" + table(["threads", "case", "engine", "way", *heads], rows)
 
 
 def plots(folder: pathlib.Path, found: dict, out: pathlib.Path) -> list:

@@ -100,7 +100,8 @@ mod tests {
         assert_eq!(test_name("suite/tests/draft7/a.json").as_deref(), Some("tests/draft7/a.json"));
         assert_eq!(test_name("tests/draft7/a.json").as_deref(), Some("tests/draft7/a.json"));
         assert_eq!(test_name("suite/remotes/a.json").as_deref(), Some("remotes/a.json"));
-        assert_eq!(test_name("remotes/a.json"), None);
+        assert_eq!(test_name("remotes/a.json").as_deref(), Some("remotes/a.json"));
+        assert_eq!(test_name("bin/a.json"), None);
         assert_eq!(test_name("tests/README.md"), None);
     }
 
