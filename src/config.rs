@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, path::PathBuf};
 
-use crate::model::hub::FetchOptions;
+use crate::{engine::CompilerOptions, model::hub::FetchOptions};
 
 /// Settings of a user's machine.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub struct Config {
     pub hub_endpoint: Option<String>,
     /// Token for the hub: `HF_TOKEN`. Never printed.
     pub hub_token: Option<String>,
+    /// Whether every mask is compared with llguidance's own, so that a difference is an error: `MASKWRIGHT_VERIFY_MASKS`.
+    /// Slow. Default false.
+    pub verify_masks: bool,
 }
 
 /// Whose conventions hold for the folder of caches.
@@ -71,6 +74,12 @@ impl Config {
         }
     }
 
+    /// How grammars are compiled.
+    #[must_use]
+    pub fn compiler_options(&self) -> CompilerOptions {
+        CompilerOptions { verify_masks: self.verify_masks }
+    }
+
     fn read(variable: impl Fn(&str) -> Option<OsString>, platform: Platform) -> Self {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
@@ -92,6 +101,7 @@ impl Config {
             hub_token: text("HF_TOKEN")
                 .map(|token| token.trim().to_owned())
                 .filter(|token| !token.is_empty()),
+            verify_masks: switch("MASKWRIGHT_VERIFY_MASKS").unwrap_or(false),
         }
     }
 }
@@ -103,6 +113,7 @@ impl std::fmt::Debug for Config {
             .field("offline", &self.offline)
             .field("hub_endpoint", &self.hub_endpoint)
             .field("hub_token", &self.hub_token.as_ref().map(|_| "…"))
+            .field("verify_masks", &self.verify_masks)
             .finish()
     }
 }
@@ -162,6 +173,13 @@ mod tests {
         for (variables, offline) in cases {
             assert_eq!(config(Platform::Linux, variables).offline, *offline, "{variables:?}");
         }
+    }
+
+    #[test]
+    fn masks_are_verified_where_the_environment_says_so() {
+        assert!(!config(Platform::Linux, &[]).compiler_options().verify_masks);
+        let on = config(Platform::Linux, &[("MASKWRIGHT_VERIFY_MASKS", "1")]);
+        assert!(on.compiler_options().verify_masks);
     }
 
     #[test]

@@ -103,9 +103,9 @@ fn a_constraint_that_the_engine_refuses_is_exit_code_2_with_its_place() {
             "--json-schema",
             r#"{"type":"object","properties":{"a":{"type":"integer","minimum":5,"maximum":4}},"required":["a"]}"#,
         ],
-        "json schema: at /properties/a/minimum: ",
+        "json schema: at /properties/a: ",
     );
-    run(&["--json-schema", r#"{"type":"array","not":{"uniqueItems":true}}"#], "at /not/uniqueItems: ");
+    run(&["--json-schema", r#"{"not":{"uniqueItems":true},"type":"array"}"#], "at /not/uniqueItems: ");
     run(&["--regex", "((((a{1000}){1000}){1000}){1000})b"], "regex: ");
     run(&["--regex", r"a\bc"], "regex: 1:2: a word boundary");
 }

@@ -28,10 +28,14 @@ pub(crate) fn fixture(name: &str) -> Option<PathBuf> {
 
 /// A compiler over a real vocabulary.
 pub(crate) fn compiler(name: &str, limits: Limits) -> Option<Compiler> {
+    Some(Compiler::new(vocabulary(name)?, limits).unwrap())
+}
+
+/// A real vocabulary.
+pub(crate) fn vocabulary(name: &str) -> Option<Arc<Vocabulary>> {
     let read = |file: &str| Some(std::fs::read(fixture(&format!("tokenizers/{name}/{file}"))?).unwrap());
     let hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json")?)).unwrap();
-    let vocab = Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap();
-    Some(Compiler::new(vocab, limits).unwrap())
+    Some(Vocabulary::from_tokenizer_json(&read("tokenizer.json")?, &hint).unwrap())
 }
 
 /// A constraint, and a text it accepts.

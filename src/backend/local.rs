@@ -11,7 +11,7 @@ use super::{
 use crate::{
     chat::{ChatFormat, Delta, ReplyParser, ToolError, plain_prompt},
     constraint::{Constraint, Grammar},
-    engine::{CompiledConstraint, Compiler},
+    engine::{CompiledConstraint, Compiler, CompilerOptions},
     generate::{FinishReason, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
     model::Model,
@@ -34,9 +34,22 @@ impl Local {
     ///
     /// When masks over its vocabulary aren't possible, or its chat template can't be read.
     pub fn new(model: Arc<dyn Model>, limits: Limits) -> Result<Self, BackendError> {
+        Self::with_options(model, limits, CompilerOptions::default())
+    }
+
+    /// The same, with options for the compiler of grammars.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn with_options(
+        model: Arc<dyn Model>,
+        limits: Limits,
+        options: CompilerOptions,
+    ) -> Result<Self, BackendError> {
         let vocab = model.vocabulary();
         let conversation = Conversation::new(model.card(), vocab)?;
-        let compiler = Compiler::new(Arc::clone(vocab), limits)?;
+        let compiler = Compiler::with_options(Arc::clone(vocab), limits, options)?;
         Ok(Self { model, compiler, conversation })
     }
 

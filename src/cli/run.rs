@@ -36,7 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     crate::sample::Sampler::new(request.sampling.clone(), &limits).map_err(BackendError::from)?;
 
     let model = load(&name, args).map_err(Failure::model)?;
-    let local = Local::new(model, limits)?;
+    let options = crate::Config::from_env().compiler_options();
+    let local = Local::with_options(model, limits, options)?;
     if let Some(compiled) = local.grammar(&request)? {
         for warning in compiled.warnings() {
             writeln!(std::io::stderr(), "warning: {warning}")?;

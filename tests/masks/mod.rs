@@ -3,5 +3,6 @@
 //! The whole dev split of MaskBench takes minutes: `MASKWRIGHT_MASKBENCH=1` runs every schema, a larger number every
 //! n-th; by default a sample.
 
+mod keeping;
 mod lockstep;
 mod maskbench;

@@ -73,7 +73,8 @@ fn allows(compiled: &Arc<CompiledConstraint>, text: &str) -> bool {
 
 #[test]
 fn a_repeated_item_is_refused_at_the_byte_that_completes_it() {
-    let strings = compile(&bytes(), &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
+    let strings =
+        compile(&bytes(), &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
     assert!(!next(&strings, r#"["ab","ab"#).contains('"'));
     assert!(next(&strings, r#"["ab","a"#).contains('"'));
     assert!(next(&strings, r#"["ab","abc"#).contains('"'));
@@ -82,7 +83,8 @@ fn a_repeated_item_is_refused_at_the_byte_that_completes_it() {
     assert!(next(&strings, r#"["x","x\"#).contains('"'), "an escaped quote isn't the end");
     assert!(allows(&strings, r#"["a","b","ab"]"#) && !allows(&strings, r#"["a","b","a"]"#));
 
-    let numbers = compile(&bytes(), &json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true}));
+    let numbers =
+        compile(&bytes(), &json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true}));
     let digits = "0123456789";
     assert_eq!(next(&numbers, "[12,1"), format!(",{digits}]"));
     assert_eq!(next(&numbers, "[12,12"), digits);
@@ -142,7 +144,8 @@ fn a_key_that_no_schema_names_comes_once() {
 
 #[test]
 fn a_domain_that_runs_out_ends_the_array() {
-    let two = json!({"type": "array", "items": {"type": "string", "pattern": "^[ab]{2}$"}, "uniqueItems": true});
+    let two =
+        json!({"type": "array", "items": {"type": "string", "pattern": "^[ab]{2}$"}, "uniqueItems": true});
     let two = compile(&bytes(), &two);
     assert_eq!(next(&two, r#"["aa","ab",""#), "b", "all that begins with a was used");
     assert_eq!(next(&two, r#"["aa","ab","ba","bb""#), "]");
@@ -168,16 +171,27 @@ fn a_domain_that_runs_out_ends_the_array() {
 #[test]
 fn more_items_than_there_are_different_ones_are_refused() {
     for (schema, at) in [
-        (json!({"type": "array", "items": {"type": "string", "pattern": "^[ab]{2}$"}, "uniqueItems": true,
-            "minItems": 5}), "/uniqueItems"),
-        (json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 99}, "uniqueItems": true,
-            "minItems": 101}), "/uniqueItems"),
-        (json!({"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": false,
-            "minProperties": 3}), ""),
-        (json!({"anyOf": [{"type": "array", "uniqueItems": true}, {"type": "array", "minItems": 2}]}),
-            ""),
-        (json!({"type": "array", "prefixItems": [{"enum": ["a", "b"]}, {"const": "a"}], "minItems": 2,
-            "uniqueItems": true}), "/uniqueItems"),
+        (
+            json!({"type": "array", "items": {"type": "string", "pattern": "^[ab]{2}$"}, "uniqueItems": true,
+            "minItems": 5}),
+            "/uniqueItems",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 99}, "uniqueItems": true,
+            "minItems": 101}),
+            "/uniqueItems",
+        ),
+        (
+            json!({"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": false,
+            "minProperties": 3}),
+            "",
+        ),
+        (json!({"anyOf": [{"type": "array", "uniqueItems": true}, {"type": "array", "minItems": 2}]}), ""),
+        (
+            json!({"type": "array", "prefixItems": [{"enum": ["a", "b"]}, {"const": "a"}], "minItems": 2,
+            "uniqueItems": true}),
+            "/uniqueItems",
+        ),
     ] {
         let error = compile_as(&bytes(), &schema, SchemaOptions::default()).unwrap_err();
         assert_eq!(place(&error), Some(at), "{schema}: {error}");
@@ -195,7 +209,8 @@ fn more_items_than_there_are_different_ones_are_refused() {
 
 #[test]
 fn rollback_forks_and_batches_know_what_was_seen() {
-    let compiled = compile(&bytes(), &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
+    let compiled =
+        compile(&bytes(), &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
     let quote = TokenId::from(b'"');
     let mut matcher = after(&compiled, r#"["a","a"#);
     assert!(!matcher.mask().unwrap().allows(quote));
@@ -246,10 +261,14 @@ fn schemas() -> Vec<Value> {
         items(json!({"type": "integer", "minimum": 0, "maximum": 99})),
         items(json!({"type": "number"})),
         items(json!({"type": "array", "items": {"type": "integer", "enum": [1, 2]}, "maxItems": 2})),
-        items(json!({"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 70}, "maxItems": 2,
-            "uniqueItems": true})),
-        items(json!({"type": "object", "properties": {"a": {"type": "integer", "enum": [1, 2, 3]}, "b": {"type": "boolean"}},
-            "additionalProperties": false})),
+        items(
+            json!({"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 70}, "maxItems": 2,
+            "uniqueItems": true}),
+        ),
+        items(
+            json!({"type": "object", "properties": {"a": {"type": "integer", "enum": [1, 2, 3]}, "b": {"type": "boolean"}},
+            "additionalProperties": false}),
+        ),
         items(json!({"type": "object", "patternProperties": {"^[ab]$": {"type": "boolean"}},
             "additionalProperties": false})),
         json!({"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "boolean"}, {"type": "boolean"}],
@@ -313,7 +332,8 @@ fn walks(compiler: &Compiler, rounds: u64, common: &[u8]) {
     for (index, schema) in schemas().into_iter().enumerate() {
         for order in [PropertyOrder::Schema, PropertyOrder::Any] {
             let options = SchemaOptions { order, ..SchemaOptions::default() };
-            let compiled = compile_as(compiler, &schema, options).unwrap_or_else(|error| panic!("{schema}: {error}"));
+            let compiled =
+                compile_as(compiler, &schema, options).unwrap_or_else(|error| panic!("{schema}: {error}"));
             let validator = validator(&schema).unwrap();
             let mut whole = 0;
             for round in 0..rounds {
@@ -321,7 +341,8 @@ fn walks(compiler: &Compiler, rounds: u64, common: &[u8]) {
                 let Some(text) = walk(&compiled, &mut rng, common) else { continue };
                 whole += 1;
                 assert!(!repeats_a_key(&text), "{schema}: {text}");
-                let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                let value: Value =
+                    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
                 assert!(validator.is_valid(&value), "{schema}: {text}");
             }
             assert!(whole > 0, "{schema}: no walk came to an end");
@@ -344,7 +365,8 @@ fn random_texts_of_a_real_vocabulary_repeat_nothing_and_come_to_an_end() {
 fn tokens_of_a_real_vocabulary_that_complete_a_repetition_are_gone() {
     let Some(compiler) = llama() else { return };
     let vocab = compiler.vocabulary();
-    let strings = compile(&compiler, &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
+    let strings =
+        compile(&compiler, &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}));
     let open = compile(&compiler, &json!({"type": "object"}));
     let any = compile(&compiler, &json!({"type": "array", "uniqueItems": true}));
     for (compiled, text) in [
@@ -423,9 +445,11 @@ fn repeats(text: &[u8]) -> bool {
 fn cost_of_watching() {
     let Some(compiler) = llama() else { return };
     let words = "the quick brown fox jumps over lazy dog and runs through green fields until night falls on sea again";
-    let many: Vec<String> = (0..50).map(|n| format!("{}{n}", words.split(' ').nth(n % 19).unwrap())).collect();
+    let many: Vec<String> =
+        (0..50).map(|n| format!("{}{n}", words.split(' ').nth(n % 19).unwrap())).collect();
     let strings: Vec<String> = many.iter().map(|word| format!("\"{word}\"")).collect();
-    let members: Vec<String> = many[..20].iter().map(|word| format!("\"{word}\":\"some {word} text\"")).collect();
+    let members: Vec<String> =
+        many[..20].iter().map(|word| format!("\"{word}\":\"some {word} text\"")).collect();
     let numbers: Vec<String> = (0..50).map(|n| (n * 37 + 5).to_string()).collect();
     let open = json!({"type": "object"});
     let closed = json!({"type": "object", "additionalProperties": false, "properties":
@@ -435,11 +459,27 @@ fn cost_of_watching() {
         ("open object, 20 keys", open, format!("{{{}}}", members.join(","))),
         ("closed object, 20 keys", closed, format!("{{{}}}", members.join(","))),
         ("50 strings", array(json!({"type": "string"}), true), format!("[{}]", strings.join(","))),
-        ("50 strings, not unique", array(json!({"type": "string"}), false), format!("[{}]", strings.join(","))),
-        ("50 strings of 20", array(json!({"type": "string", "maxLength": 20}), true), format!("[{}]", strings.join(","))),
+        (
+            "50 strings, not unique",
+            array(json!({"type": "string"}), false),
+            format!("[{}]", strings.join(",")),
+        ),
+        (
+            "50 strings of 20",
+            array(json!({"type": "string", "maxLength": 20}), true),
+            format!("[{}]", strings.join(",")),
+        ),
         ("50 integers", array(json!({"type": "integer"}), true), format!("[{}]", numbers.join(","))),
-        ("50 integers from 1", array(json!({"type": "integer", "minimum": 1}), true), format!("[{}]", numbers.join(","))),
-        ("50 integers, not unique", array(json!({"type": "integer"}), false), format!("[{}]", numbers.join(","))),
+        (
+            "50 integers from 1",
+            array(json!({"type": "integer", "minimum": 1}), true),
+            format!("[{}]", numbers.join(",")),
+        ),
+        (
+            "50 integers, not unique",
+            array(json!({"type": "integer"}), false),
+            format!("[{}]", numbers.join(",")),
+        ),
     ] {
         let compiled = compile(&compiler, &schema);
         let ids = compiled.vocabulary().encode(&text, ParseSpecials::No).unwrap();
@@ -469,7 +509,10 @@ fn cost_of_watching() {
         let mean = best.iter().sum::<u64>() as f64 / best.len() as f64 / 1e3;
         println!(
             "{what}: {} masks, mean {mean:.1} µs, median {:.1}, 90 % {:.1}, most {:.1}; {commit} ns a commit",
-            ids.len(), at(50), at(90), at(100)
+            ids.len(),
+            at(50),
+            at(90),
+            at(100)
         );
     }
 }

@@ -91,6 +91,10 @@ impl Family for Blocks {
         "functionary-v3.2"
     }
 
+    fn thinks(&self) -> bool {
+        false
+    }
+
     fn markers(&self) -> Vec<&'static str> {
         Vec::new()
     }

@@ -277,7 +277,7 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
     'next: while let Some(unit) = cx.reader.peek().await {
         let mut cut = false;
         if let Some((open, close)) = &think {
-            if open.control || at_start {
+            if open.control || (at_start && cx.thinking == Thinking::Optional) {
                 match cx.reader.find(open).await {
                     Found::Yes(length) => {
                         cx.reader.skip(length);
@@ -289,7 +289,7 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
                 }
             }
             // A bare closing mark: reasoning that was none.
-            if close.control || at_start {
+            if close.control || (at_start && cx.thinking == Thinking::Optional) {
                 match cx.reader.find(close).await {
                     Found::Yes(length) => {
                         cx.reader.skip(length);

@@ -123,6 +123,7 @@ fn settings(args: &MasksArgs, plan: &Plan, options: SchemaOptions) -> Value {
         "twice": args.twice,
         "forced": plan.options.forced,
         "jobs": args.jobs,
+        "times": plan.options.times,
         "timeout_s": plan.options.limit.as_secs(),
         "spelling": format!("{options:?}"),
     })

@@ -136,6 +136,12 @@ impl<'a> Documents<'a> {
         &self.places[schema.0 as usize]
     }
 
+    /// The draft that the request's own document names.
+    pub(super) fn draft(&self) -> Option<Draft> {
+        let root = self.places.first()?;
+        root.named_draft.then_some(root.draft)
+    }
+
     /// Whether any document refers dynamically, so that the way by which a subschema was reached matters.
     pub(super) fn is_dynamic(&self) -> bool {
         self.dynamic

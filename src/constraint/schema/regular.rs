@@ -32,8 +32,6 @@ pub(super) enum Regular {
     And(Vec<Regular>),
     /// Every text that isn't in it, including texts that are no JSON: intersect it with a universe.
     Not(Box<Regular>),
-    /// So many times, or more.
-    Repeat(Box<Regular>, u32, Option<u32>),
     /// Pieces of a text that stand next to each other in it, as many as wanted, put together.
     Substring(Vec<String>),
 }
@@ -135,15 +133,6 @@ impl Regular {
         }
     }
 
-    /// Between `min` and `max` times.
-    pub(super) fn repeat(self, min: u32, max: Option<u32>) -> Self {
-        match (min, max) {
-            (_, Some(0)) => Self::empty(),
-            (1, Some(1)) => self,
-            _ => Self::Repeat(Box::new(self), min, max),
-        }
-    }
-
     /// Whether only parts that can't be empty were put together, so that no search is needed.
     fn is_plainly_inhabited(&self) -> bool {
         match self {
@@ -151,7 +140,6 @@ impl Regular {
             Self::Nothing | Self::And(_) | Self::Not(_) => false,
             Self::Or(parts) => parts.iter().any(Self::is_plainly_inhabited),
             Self::Concat(parts) => parts.iter().all(Self::is_plainly_inhabited),
-            Self::Repeat(inner, min, _) => *min == 0 || inner.is_plainly_inhabited(),
         }
     }
 
@@ -183,12 +171,10 @@ impl Regular {
             },
             Self::Or(parts) => Self::settle(parts, text, fuel, Answer::Yes),
             Self::And(parts) => Self::settle(parts, text, fuel, Answer::No),
-            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) | Self::Substring(_) => {
-                match self.automaton(fuel) {
-                    Some(mut automaton) => Answer::from(automaton.is_match(text)),
-                    None => Answer::Unknown,
-                }
-            }
+            Self::Pattern(_) | Self::Concat(_) | Self::Substring(_) => match self.automaton(fuel) {
+                Some(mut automaton) => Answer::from(automaton.is_match(text)),
+                None => Answer::Unknown,
+            },
         }
     }
 
@@ -283,7 +269,7 @@ impl Regular {
     }
 
     /// Nothing if the engine refuses a part.
-    fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
+    pub(super) fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
         let mut all =
             |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
         Some(match self {
@@ -295,9 +281,6 @@ impl Regular {
             Self::Or(parts) => RegexAst::Or(all(parts)?),
             Self::And(parts) => RegexAst::And(all(parts)?),
             Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
-            Self::Repeat(inner, min, max) => {
-                RegexAst::Repeat(Box::new(inner.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
-            }
             Self::Substring(pieces) => {
                 RegexAst::ExprRef(substring(builder, pieces.iter().map(String::as_str).collect()).ok()?)
             }
@@ -351,24 +334,6 @@ impl Regular {
                     write_string(out, piece);
                 }
                 out.push_str("]}");
-            }
-            Self::Repeat(inner, min, max) => {
-                // A repeat of a repeat, or of a complement, has to be in brackets.
-                let brackets = matches!(**inner, Self::Repeat(..) | Self::Not(_));
-                if brackets {
-                    out.push('(');
-                }
-                inner.write(out, true);
-                if brackets {
-                    out.push(')');
-                }
-                let _ = match (min, max) {
-                    (0, None) => write!(out, "*"),
-                    (1, None) => write!(out, "+"),
-                    (0, Some(1)) => write!(out, "?"),
-                    (min, None) => write!(out, "{{{min},}}"),
-                    (min, Some(max)) => write!(out, "{{{min},{max}}}"),
-                };
             }
         }
     }
@@ -441,7 +406,6 @@ mod tests {
             (Regular::literal("a\"b\\\u{7f}"), r#""a\"b\\\u007f""#),
             (Regular::pattern("a/b\\/c"), r"/a\/b\/c/"),
             (Regular::and([Regular::pattern("a+"), Regular::pattern("b").complement()]), "(/a+/ & ~/b/)"),
-            (Regular::pattern("ab").repeat(2, None), "/ab/{2,}"),
             (
                 Regular::concat([
                     Regular::literal("x"),

@@ -136,9 +136,10 @@ impl Begun {
                     (None, _) => return true,
                 }
             } else {
-                let same = |((_, own), (_, other_value)): (&(Vec<u8>, Vec<u8>), &(Range<usize>, Range<usize>))| {
-                    canonical(&other[other_value.clone()]) == *own
-                };
+                let same =
+                    |((_, own), (_, other_value)): (&(Vec<u8>, Vec<u8>), &(Range<usize>, Range<usize>))| {
+                        canonical(&other[other_value.clone()]) == *own
+                    };
                 if open.parts.len() > members.len() || !open.parts.iter().zip(&members).all(same) {
                     return false;
                 }
@@ -363,14 +364,33 @@ mod tests {
     fn what_is_begun_may_become_what_it_agrees_with_so_far() {
         let whole = br#"{"a":[1,"xy"],"b":20}"#;
         for yes in [
-            "", "{", "{\"", "{\"b", "{\"b\"", "{\"b\":", "{\"b\":2", "{\"b\":20,\"a\":[", "{\"a\":[1.0",
-            "{\"a\":[1.0,\"x", "{\"a\":[1,\"xy\"],", "{\"a\":[1,\"xy\"],\"b\":2e1",
+            "",
+            "{",
+            "{\"",
+            "{\"b",
+            "{\"b\"",
+            "{\"b\":",
+            "{\"b\":2",
+            "{\"b\":20,\"a\":[",
+            "{\"a\":[1.0",
+            "{\"a\":[1.0,\"x",
+            "{\"a\":[1,\"xy\"],",
+            "{\"a\":[1,\"xy\"],\"b\":2e1",
         ] {
             assert!(Begun::read(yes.as_bytes()).may_become(whole), "{yes}");
         }
         for no in [
-            "[", "{\"c", "{\"b\":3", "{\"b\":21", "{\"b\":20,\"b", "{\"a\":[2", "{\"a\":[1,\"xz", "{\"a\":[1,\"xy\",",
-            "{\"a\":[1]", "\"", "{\"b\":\"",
+            "[",
+            "{\"c",
+            "{\"b\":3",
+            "{\"b\":21",
+            "{\"b\":20,\"b",
+            "{\"a\":[2",
+            "{\"a\":[1,\"xz",
+            "{\"a\":[1,\"xy\",",
+            "{\"a\":[1]",
+            "\"",
+            "{\"b\":\"",
         ] {
             assert!(!Begun::read(no.as_bytes()).may_become(whole), "{no}");
         }

@@ -48,10 +48,15 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A value; in an array perhaps none.
-    Value { first: bool },
+    Value {
+        first: bool,
+    },
     Key,
     /// A string or key, after a backslash or not.
-    Text { key: bool, escaped: bool },
+    Text {
+        key: bool,
+        escaped: bool,
+    },
     Number,
     /// So many bytes of a word.
     Word(u8),
@@ -106,8 +111,7 @@ impl Scan {
             items_live: false,
         };
         let nothing = Seen { before: 0, hash: 0, start: 0, end: 0 };
-        let state =
-            State { mode: Mode::Value { first: false }, frame: 0, start: 0, next: Some(PlaceId(0)) };
+        let state = State { mode: Mode::Value { first: false }, frame: 0, start: 0, next: Some(PlaceId(0)) };
         Self {
             watch,
             hasher: RandomState::new(),
@@ -162,7 +166,9 @@ impl Scan {
             _ => false,
         };
         let seen = self.all_seen(self.state.frame).filter(|_| fits);
-        seen.map(|seen| &self.text[seen.start..seen.end]).filter_map(|text| text.strip_prefix(begun)).collect()
+        seen.map(|seen| &self.text[seen.start..seen.end])
+            .filter_map(|text| text.strip_prefix(begun))
+            .collect()
     }
 
     /// What may follow so that the innermost item or key that may run out becomes one that was seen, spelled alike.
@@ -339,8 +345,7 @@ impl Scan {
         if place.unique {
             let item = canonical(&self.text[self.state.start..end]);
             let hash = self.hasher.hash_one(&*item);
-            let same =
-                |seen: &Seen| seen.hash == hash && canonical(&self.text[seen.start..seen.end]) == item;
+            let same = |seen: &Seen| seen.hash == hash && canonical(&self.text[seen.start..seen.end]) == item;
             if self.all_seen(self.state.frame).any(same) {
                 return Err(Twice);
             }

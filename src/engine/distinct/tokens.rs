@@ -106,7 +106,7 @@ mod tests {
     fn tokens_are_found_by_their_bytes() {
         let tokens = Tokens::new(Vocabulary::single_bytes());
         assert_eq!(tokens.beginning_with(b"a"), [u32::from(b'a')]);
-        assert_eq!(tokens.beginning_with(b"ab"), []);
+        assert!(tokens.beginning_with(b"ab").is_empty());
         assert_eq!(tokens.along(b"ab").collect::<Vec<_>>(), [u32::from(b'a')]);
         assert_eq!(tokens.along(b"").count(), 0);
         let outside = &tokens.tables().outside;

@@ -129,13 +129,15 @@ impl Watcher {
             let along = rests.iter().flat_map(|rest| tokens.along(rest));
             along.chain(dangerous.iter().copied()).filter(|&id| allows(id)).collect()
         };
-        let mut doubtful: Vec<TokenId> = candidates.into_iter().filter(|&id| self.is_tight_after(id)).collect();
+        let mut doubtful: Vec<TokenId> =
+            candidates.into_iter().filter(|&id| self.is_tight_after(id)).collect();
         // Where a longer token leads out, so does what it begins with.
         doubtful.retain(|&id| {
-            let longer = tokens.beginning_with(tokens.vocab().bytes(id)).iter().filter(|&&longer| allows(longer));
-            !longer.take(TRIES).any(|&longer| {
-                longer != id && self.takes(&[longer]) == 1 && !self.is_tight_after(longer)
-            })
+            let longer =
+                tokens.beginning_with(tokens.vocab().bytes(id)).iter().filter(|&&longer| allows(longer));
+            !longer
+                .take(TRIES)
+                .any(|&longer| longer != id && self.takes(&[longer]) == 1 && !self.is_tight_after(longer))
         });
         doubtful
     }
@@ -159,12 +161,7 @@ impl Watcher {
         Ok(())
     }
 
-    fn leads_out(
-        &mut self,
-        id: TokenId,
-        parser: &Guarded,
-        looks: &mut usize,
-    ) -> Result<bool, MatchError> {
+    fn leads_out(&mut self, id: TokenId, parser: &Guarded, looks: &mut usize) -> Result<bool, MatchError> {
         if *looks == 0 {
             return Ok(true);
         }

@@ -1,6 +1,6 @@
 //! What a lexer's states have told so far, and masks from it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use ahash::RandomState;
 use llguidance::{derivre::StateID, earley::ParserRecognizer};
@@ -8,17 +8,21 @@ use toktrie::{Recognizer, SimpleVob};
 
 use super::{
     slices::{Choice, SPACE, Slices, TEXT},
-    states::States,
+    states::{Cell, States},
     trie::Trie,
-    walk::{GivenUp, Level, List, Lists, Walk},
+    walk::{From, GivenUp, Level, List, Lists, Walk},
 };
 
 /// Work for one look whether a slice stays inside a lexeme, in the regular expressions' own units; llguidance's.
 const SUBSUME_BUDGET: u64 = 1000;
 
+/// Earlier entries that a new one is compared with.
+const LOOK_BACK: usize = 6;
+
 /// A lexer state, as far as the lexer decides.
 #[derive(Debug)]
 struct Entry {
+    state: u32,
     /// Tokens that stay inside.
     inside: SimpleVob,
     trie: Choice,
@@ -46,6 +50,8 @@ pub(super) struct Cache {
     /// Where bytes are forced already, by state and those bytes.
     by_start: HashMap<(u32, Box<[u8]>), usize, RandomState>,
     entries: Vec<Entry>,
+    /// Entries without forced bytes by [`Choice::index`], the latest last.
+    recent: [Vec<usize>; 8],
     lists: Lists,
     below: HashMap<BelowKey, Arc<Below>, RandomState>,
     walk: Walk,
@@ -65,6 +71,7 @@ impl Cache {
             by_state: HashMap::default(),
             by_start: HashMap::default(),
             entries: Vec::new(),
+            recent: Default::default(),
             lists: Lists::default(),
             below: HashMap::default(),
             walk: Walk::default(),
@@ -155,24 +162,79 @@ impl Cache {
             (Choice::default(), slices.whole().find(start))
         };
         let trie = slices.leftover(choice);
+        let like = if start.is_empty() { self.like(rec, choice, trie, number) } else { None };
+        let ranges = match like {
+            Some((earlier, ranges)) => {
+                inside.clone_from(&self.entries[earlier].inside);
+                for node in ranges.iter().flat_map(|range| &trie.nodes()[range.clone()]) {
+                    inside.disallow_token(node.token);
+                }
+                self.walk.take_over(trie, &self.entries[earlier].level, &ranges);
+                ranges
+                    .into_iter()
+                    .map(|range| From { depth: 0, first: range.start, end: range.end })
+                    .collect()
+            }
+            None => root.map_or_else(Vec::new, |root| vec![From::below(trie, root)]),
+        };
         let mut take = |token| inside.allow_token(token);
-        if let Some(root) = root
-            && let Err(given_up) = self.walk.below(&mut self.states, rec, trie, root, number, &mut take)
-        {
-            self.walk.give_up();
-            return Err(given_up);
+        for from in ranges {
+            if let Err(given_up) = self.walk.walk(&mut self.states, rec, trie, from, number, &mut take) {
+                self.walk.give_up();
+                return Err(given_up);
+            }
         }
-        let level = Arc::new(self.walk.finish(choice, &mut self.lists, &mut take));
+        let level = Arc::new(self.walk.finish(choice, trie, &mut self.lists, &mut take));
         inside.disallow_token(trie.filler());
         self.bytes += inside.as_slice().len() * 4 + level.bytes() + start.len() + 192;
         let at = self.entries.len();
-        self.entries.push(Entry { inside, trie: choice, level, finished: HashMap::default() });
+        self.entries.push(Entry { state: number, inside, trie: choice, level, finished: HashMap::default() });
         if start.is_empty() {
+            self.recent[choice.index()].push(at);
             self.by_state.insert(number, at);
         } else {
             self.by_start.insert((number, start.into()), at);
         }
         Ok(at)
+    }
+
+    /// An earlier entry that agrees with a state about most of a trie, and the nodes about which it doesn't. Two states
+    /// agree below a first byte that leads both to one state, or ends the same lexemes of both.
+    fn like(
+        &mut self,
+        rec: &mut ParserRecognizer<'_>,
+        choice: Choice,
+        trie: &Trie,
+        state: u32,
+    ) -> Option<(usize, Vec<Range<usize>>)> {
+        let own = self.states.row(state);
+        let mut best: Option<(usize, usize, Vec<Range<usize>>)> = None;
+        for &earlier in self.recent[choice.index()].iter().rev().take(LOOK_BACK) {
+            let other_state = self.entries[earlier].state;
+            let other = self.states.row(other_state);
+            let same_end = self.states.accepted(rec, state) == self.states.accepted(rec, other_state);
+            let mut ranges: Vec<Range<usize>> = Vec::new();
+            let mut nodes = 0;
+            for top in trie.tops() {
+                let node = trie.nodes()[top];
+                let cell = self.states.cell(rec, own, node.byte);
+                let agrees = cell == self.states.cell(rec, other, node.byte)
+                    && (cell != Cell::ENDS_BEFORE || same_end);
+                if !agrees {
+                    let end = node.end as usize;
+                    nodes += end - top;
+                    match ranges.last_mut().filter(|last| last.end == top) {
+                        Some(last) => last.end = end,
+                        None => ranges.push(top..end),
+                    }
+                }
+            }
+            if best.as_ref().is_none_or(|(fewest, ..)| nodes < *fewest) {
+                best = Some((nodes, earlier, ranges));
+            }
+        }
+        best.filter(|(nodes, ..)| nodes * 5 < trie.nodes().len() * 2)
+            .map(|(_, earlier, ranges)| (earlier, ranges))
     }
 
     /// Asks the parser about every point of a level, and of those below.
@@ -233,14 +295,13 @@ impl Cache {
             }
         };
         for &node in list.nodes.iter() {
-            if let Err(given_up) =
-                self.walk.below(&mut self.states, rec, trie, node as usize, state, &mut take)
-            {
+            let from = From::below(trie, node as usize);
+            if let Err(given_up) = self.walk.walk(&mut self.states, rec, trie, from, state, &mut take) {
                 self.walk.give_up();
                 return Err(given_up);
             }
         }
-        let level = self.walk.finish(choice, &mut self.lists, &mut take);
+        let level = self.walk.finish(choice, trie, &mut self.lists, &mut take);
         self.bytes += level.bytes() + tokens.len() * 4 + 96;
         let below = Arc::new(Below { tokens: tokens.into(), level });
         self.below.insert((list.number, state), Arc::clone(&below));

@@ -34,7 +34,12 @@ impl Cell {
         self.0 & 3 == Self::ENDS_WITH
     }
 
-    /// The state after the byte, where the lexeme goes on or ends with it.
+    /// The row of the state after the byte, where the lexeme goes on.
+    pub(super) fn row(self) -> usize {
+        self.0 as usize >> 2
+    }
+
+    /// The state after the byte, where the lexeme ends with it.
     pub(super) fn state(self) -> u32 {
         self.0 >> 2
     }
@@ -104,8 +109,11 @@ impl States {
             } else {
                 Cell::REJECTED
             }
+        } else if next.has_lowest_match() {
+            Cell(next.as_u32() << 2 | Cell::ENDS_WITH)
         } else {
-            Cell(next.as_u32() << 2 | if next.has_lowest_match() { Cell::ENDS_WITH } else { Cell::INSIDE })
+            let row = self.row(next.as_u32());
+            Cell(u32::try_from(row).expect("fewer rows than lexer states") << 2 | Cell::INSIDE)
         };
         self.rows[row][usize::from(byte)] = cell;
         cell

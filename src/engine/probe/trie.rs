@@ -105,6 +105,27 @@ impl Trie {
         Some(at)
     }
 
+    /// The bytes from the root to a node.
+    pub(super) fn path(&self, node: usize) -> Box<[u8]> {
+        let mut path = Vec::with_capacity(usize::from(self.nodes[node].depth));
+        let mut at = 0;
+        while at != node {
+            let mut child = at + 1;
+            while self.nodes[child].end as usize <= node {
+                child = self.nodes[child].end as usize;
+            }
+            path.push(self.nodes[child].byte);
+            at = child;
+        }
+        path.into()
+    }
+
+    /// The nodes of depth 1.
+    pub(super) fn tops(&self) -> impl Iterator<Item = usize> + '_ {
+        let next = |&at: &usize| self.nodes.get(at).map(|node| node.end as usize);
+        std::iter::successors(Some(1), next).take_while(|&at| at < self.nodes.len())
+    }
+
     /// An empty set of tokens, with the bit for the filler.
     pub(super) fn empty_set(&self) -> SimpleVob {
         let size = self.filler as usize;
@@ -136,6 +157,10 @@ mod tests {
         }
         assert_eq!(trie.find(b"abd").map(|at| trie.nodes()[at].token), Some(3));
         assert_eq!(trie.find(b"ax"), None);
+        for path in [&b"abd"[..], b"a", b"b", b""] {
+            assert_eq!(*trie.path(trie.find(path).unwrap()), *path);
+        }
+        assert_eq!(trie.tops().count(), 3);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::constraint::{
     schema::{
         analysis::StateId,
         array::{ArrayShape, Item},
+        demand::Literal,
         document::at,
-        formula::Literal,
         number::Decimal,
         object::ObjectShape,
         regular::Regular,
@@ -64,7 +64,10 @@ impl Emitter<'_, '_> {
         if let Some(items) = shape.prefix.iter().map(constant).collect::<Option<Vec<_>>>() {
             let needed = usize::try_from(shape.min).unwrap_or(usize::MAX).min(items.len());
             let repeats = |items: &[&Value]| {
-                items.iter().enumerate().any(|(index, item)| items[..index].iter().any(|one| equal(one, item)))
+                items
+                    .iter()
+                    .enumerate()
+                    .any(|(index, item)| items[..index].iter().any(|one| equal(one, item)))
             };
             if repeats(&items[..needed]) {
                 return Ok(Uniqueness::Never);
@@ -152,7 +155,11 @@ impl Emitter<'_, '_> {
         }
         for ways in places() {
             let bounded = |way: &Item| {
-                shape.counts.iter().enumerate().any(|(bit, (_, max))| way.counted >> bit & 1 == 1 && max.is_some())
+                shape
+                    .counts
+                    .iter()
+                    .enumerate()
+                    .any(|(bit, (_, max))| way.counted >> bit & 1 == 1 && max.is_some())
             };
             let ways: Vec<_> = ways.iter().filter(|way| !bounded(way)).cloned().collect();
             if !self.ways_suffice(&ways, shape.min)? {
@@ -177,7 +184,8 @@ impl Emitter<'_, '_> {
         }
         let shape = self.analysis.shape(state)?;
         let fuel = self.analysis.fuel;
-        let mut found = [shape.null, shape.truth[0], shape.truth[1]].iter().filter(|there| **there).count() as u64;
+        let mut found =
+            [shape.null, shape.truth[0], shape.truth[1]].iter().filter(|there| **there).count() as u64;
         if let Some(set) = &shape.numbers {
             let few = usize::try_from(most).unwrap_or(usize::MAX).min(100_000);
             found += set.values(few).map_or(few as u64, |values| values.len() as u64);

@@ -32,6 +32,7 @@ struct Places {
 struct Way {
     shape: ObjectShape,
     usable: Vec<bool>,
+    repeatable: Vec<bool>,
 }
 
 impl Emitter<'_, '_> {
@@ -82,7 +83,13 @@ impl Emitter<'_, '_> {
                 if !self.productive.has_object(object) {
                     continue;
                 }
-                let way = Way { shape: object.clone(), usable: self.productive.usable(object) };
+                let repeatable = self.repeatable(object);
+                if repeatable.contains(&true) {
+                    // Only with the watch does the grammar say what the schema does.
+                    let pointer = self.analysis.pointer(state);
+                    watch.items.get_or_insert(pointer);
+                }
+                let way = Way { shape: object.clone(), usable: self.productive.usable(object), repeatable };
                 self.note_supply(state, &way, watch)?;
                 objects.push(way);
             }
@@ -113,7 +120,8 @@ impl Emitter<'_, '_> {
         if let Some(state) = watched {
             let pointer = self.unique_pointer(state);
             if free {
-                let reason = "some arrays here have unique items and others needn't, and which is meant can't be told";
+                let reason =
+                    "some arrays here have unique items and others needn't, and which is meant can't be told";
                 return Err(at(&pointer, reason));
             }
             watch.items.get_or_insert(pointer);
@@ -123,8 +131,10 @@ impl Emitter<'_, '_> {
         let values = |ways: &[Item]| ways.iter().map(|way| way.value).collect::<Vec<_>>();
         let mut all = Vec::new();
         for index in 0..length {
-            let states: Vec<_> =
-                shapes.iter().flat_map(|shape| values(shape.prefix.get(index).unwrap_or(&shape.rest))).collect();
+            let states: Vec<_> = shapes
+                .iter()
+                .flat_map(|shape| values(shape.prefix.get(index).unwrap_or(&shape.rest)))
+                .collect();
             place.prefix.push(self.place(states.iter().copied(), known));
             all.extend(states);
         }
@@ -163,14 +173,16 @@ impl Emitter<'_, '_> {
             for object in &shape.objects {
                 objects += 1;
                 open.parts &= object.max.is_none()
-                    && object.free.iter().any(|free| self.productive.has(free.value) && is_endless(&free.names));
+                    && object
+                        .free
+                        .iter()
+                        .any(|free| self.productive.has(free.value) && is_endless(&free.names));
             }
         }
         // Which of several ways an array is being written in isn't known.
         open.parts &= arrays <= 1 && objects <= 1;
-        open.any = (strings && open.strings)
-            || (numbers && open.numbers)
-            || (arrays + objects > 0 && open.parts);
+        open.any =
+            (strings && open.strings) || (numbers && open.numbers) || (arrays + objects > 0 && open.parts);
         // After a zero comes no other digit.
         open.all &= open.strings && open.parts && !numbers;
         Ok(open)
@@ -186,6 +198,11 @@ impl Emitter<'_, '_> {
         let mut others = Vec::new();
         let mut names: BTreeMap<Box<[u8]>, Named> = BTreeMap::new();
         for way in objects {
+            if way.repeatable.contains(&true) {
+                place.keys = true;
+                // There is a last one of them.
+                place.endless_keys = false;
+            }
             for free in way.shape.free.iter().filter(|free| self.productive.has(free.value)) {
                 place.keys = true;
                 place.endless_keys &= is_endless(&free.names);
@@ -204,6 +221,7 @@ impl Emitter<'_, '_> {
                     if let Some(own) = own {
                         if other.usable[own] {
                             states.push(other.shape.named[own].value);
+                            repeats |= other.repeatable[own];
                         }
                         continue;
                     }
@@ -237,9 +255,11 @@ impl Emitter<'_, '_> {
         let endless = names.iter().any(|names| is_endless(names));
         let fuel = self.analysis.fuel;
         // Classes of names have none in common.
-        let supply = |most: u64| names.iter().fold(0, |sum: u64, names| sum.saturating_add(names.count(most, fuel)));
+        let supply =
+            |most: u64| names.iter().fold(0, |sum: u64, names| sum.saturating_add(names.count(most, fuel)));
         if !endless && supply(missing) < missing {
-            let reason = format_args!("so many different properties ({} at least) can't be made sure of", shape.min);
+            let reason =
+                format_args!("so many different properties ({} at least) can't be made sure of", shape.min);
             return Err(at(&pointer, reason));
         }
         watch.items.get_or_insert(pointer);
