@@ -15,7 +15,8 @@ pub(crate) struct PlaceId(pub(crate) u32);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Watch {
     pub(crate) places: Vec<Place>,
-    /// The JSON Pointer of an array whose unique items only the watch can tell.
+    /// The JSON Pointer of something that the schema asks for and the grammar alone doesn't keep: unique items, or a
+    /// number of properties where keys could repeat.
     pub(crate) items: Option<String>,
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Watch {
 pub(crate) struct Place {
     /// No two items are equal.
     pub(crate) unique: bool,
-    /// What may not run out among the items; only looked at if they are unique.
+    /// Which items can't run out; only looked at if they are unique.
     pub(crate) items: Open,
     /// No key comes twice.
     pub(crate) keys: bool,

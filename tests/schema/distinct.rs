@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use maskwright::{
     Compiler, Constraint, Limits, Matcher, TokenId, Vocabulary,
-    constraint::{JsonSchema, PropertyOrder, SchemaOptions, Whitespace},
+    constraint::{Grammar, JsonSchema, Part, PropertyOrder, SchemaOptions, Whitespace},
     engine::{CompileError, CompiledConstraint, fill_masks},
     vocab::{ParseSpecials, SpecialsHint},
 };
@@ -247,6 +247,32 @@ fn white_space_makes_no_difference_between_items() {
         assert!(!next(&compiled, text).contains(end), "{text}{end}");
         assert!(next(&compiled, &text.replacen('1', "3", 1)).contains(end), "{text}{end}");
     }
+}
+
+#[test]
+fn inside_other_text_what_only_a_watch_could_keep_is_refused() {
+    let compose = |schema: Value| {
+        let grammar =
+            Constraint::JsonSchema(JsonSchema::from(schema)).to_grammar(&Limits::default()).unwrap();
+        let part = Part { name: "t".into(), label: "tool \"t\"".into(), grammar };
+        Grammar::compose("start: \"<\" @t \">\"", vec![part], &Limits::default())
+    };
+    let properties = |items: Value| json!({"properties": {"a": items}, "additionalProperties": false});
+    let error = compose(properties(json!({"type": "array", "uniqueItems": true}))).unwrap_err().to_string();
+    assert!(error.contains("tool \"t\"") && error.contains("/properties/a/uniqueItems"), "{error}");
+    assert!(compose(json!({"type": "object", "minProperties": 2})).is_err());
+    compose(properties(json!({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true})))
+        .unwrap();
+    compose(json!({"type": "object"})).unwrap();
+}
+
+#[test]
+fn strings_of_a_capped_length_can_run_out() {
+    let options = SchemaOptions { string_cap: Some(1), ..SchemaOptions::default() };
+    let schema = json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true});
+    let compiled = compile_as(&bytes(), &schema, options).unwrap();
+    assert!(!next(&compiled, r#"["a","#).is_empty());
+    assert!(!next(&compiled, r#"["a",""#).contains('a'), "nothing but the end may follow");
 }
 
 /// Schemas whose texts are never to repeat anything, and never to come to a dead end.

@@ -157,7 +157,8 @@ impl Emitter<'_, '_> {
         for &state in states.iter().filter(|state| self.productive.has(**state)) {
             let shape = self.analysis.shape(state)?;
             open.all &= !shape.null && shape.truth == [false; 2];
-            open.strings &= shape.texts.as_ref().is_none_or(|texts| *texts == string::universe());
+            let endless = self.options.string_cap.is_none();
+            open.strings &= shape.texts.as_ref().is_none_or(|texts| endless && *texts == string::universe());
             let any = |set: &NumberSet| matches!(set, NumberSet::All | NumberSet::Integer);
             open.numbers &= shape.numbers.as_ref().is_none_or(any);
             numbers |= shape.numbers.is_some();
@@ -165,6 +166,7 @@ impl Emitter<'_, '_> {
             for array in &shape.arrays {
                 arrays += 1;
                 open.parts &= array.max.is_none()
+                    && self.options.array_cap.is_none()
                     && !array.unique
                     && array.counts.is_empty()
                     && array.rest.iter().any(|way| self.productive.has(way.value))
