@@ -31,6 +31,8 @@ pub(crate) struct Place {
     pub(crate) keys: bool,
     /// Any key may be prolonged to another one, so that keys can't run out.
     pub(crate) endless_keys: bool,
+    /// So many different keys there are at least, not counted to the end.
+    pub(crate) key_supply: u64,
     /// Properties by their key as it is spelled, with its quotes.
     pub(crate) names: BTreeMap<Box<[u8]>, Named>,
     /// Any other property.
@@ -62,6 +64,10 @@ pub(crate) struct Open {
     pub(crate) any: bool,
     /// Nothing else is.
     pub(crate) all: bool,
+    /// So many different items there are at least, wherever one may come; not counted to the end.
+    pub(crate) supply: u64,
+    /// The same of strings alone.
+    pub(crate) texts: u64,
 }
 
 impl Watch {

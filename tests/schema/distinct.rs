@@ -158,6 +158,11 @@ fn a_domain_that_runs_out_ends_the_array() {
     let tens: Vec<String> = (30..40).map(|value| value.to_string()).collect();
     assert_eq!(next(&hundred, &format!("[{},3", tens.join(","))), ",]");
     assert!(next(&hundred, &format!("[{},3,", tens.join(","))).find('3').is_none());
+    let halves: Vec<f64> = (0..70).map(|value| f64::from(value) / 2.0).collect();
+    let halves = json!({"type": "array", "items": {"enum": halves}, "uniqueItems": true});
+    let halves = compile(&bytes(), &halves);
+    assert_eq!(next(&halves, "[1,1.5,2.5,2,0.5,1"), "0123456789", "ten and more, but no 1.0");
+    assert!(!next(&halves, "[3,3.5,30,30.5,31,31.5,32,32.5,33,33.5,34,34.5,").contains('3'));
     let pairs = json!({"type": "array", "uniqueItems": true, "items": {"type": "object", "required": ["x", "y"],
         "properties": {"x": {"type": "integer", "enum": [1, 2]}, "y": {"type": "boolean"}},
         "additionalProperties": false}});

@@ -137,7 +137,9 @@ impl Emitter<'_, '_> {
         let counted = shape.min > 0 || shape.max.is_some();
         let counter = if counted { counter_bits(shape.min, shape.max) } else { 0 };
         let witnesses = shape.witnesses.count_ones() as usize;
-        let count = |which: &dyn Fn(usize) -> bool| (0..usable.len()).filter(|index| usable[*index] && which(*index)).count();
+        let count = |which: &dyn Fn(usize) -> bool| {
+            (0..usable.len()).filter(|index| usable[*index] && which(*index)).count()
+        };
         let room = BITS.saturating_sub(counter + witnesses);
         let needed = count(&|index| fixed[index]);
         if count(&|_| true) <= room || needed > room {
