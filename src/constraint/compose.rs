@@ -50,8 +50,8 @@ impl Grammar {
         // schema names may repeat, but nothing that a schema asks for is dropped.
         for part in &parts {
             if let Some(pointer) = part.grammar.watch().and_then(|watch| watch.items.clone()) {
-                let reason =
-                    "inside other text only items of at most 63 values, as of an `enum`, can be unique";
+                let reason = "that items or keys differ can't be watched inside other text; an `enum` of at most 63 \
+                              values can have unique items there";
                 let error = ConstraintError::Schema { pointer, reason: reason.into() };
                 return Err(error.within(part.label.as_str()));
             }

@@ -15,7 +15,8 @@ pub(crate) struct PlaceId(pub(crate) u32);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Watch {
     pub(crate) places: Vec<Place>,
-    /// The JSON Pointer of an array whose unique items only the watch can tell.
+    /// The JSON Pointer of something that the schema asks for and the grammar alone doesn't keep: unique items, or a
+    /// number of properties where keys could repeat.
     pub(crate) items: Option<String>,
 }
 
@@ -24,12 +25,14 @@ pub(crate) struct Watch {
 pub(crate) struct Place {
     /// No two items are equal.
     pub(crate) unique: bool,
-    /// What may not run out among the items; only looked at if they are unique.
+    /// Which items can't run out; only looked at if they are unique.
     pub(crate) items: Open,
     /// No key comes twice.
     pub(crate) keys: bool,
     /// Any key may be prolonged to another one, so that keys can't run out.
     pub(crate) endless_keys: bool,
+    /// So many different keys there are at least, not counted to the end.
+    pub(crate) key_supply: u64,
     /// Properties by their key as it is spelled, with its quotes.
     pub(crate) names: BTreeMap<Box<[u8]>, Named>,
     /// Any other property.
@@ -61,6 +64,10 @@ pub(crate) struct Open {
     pub(crate) any: bool,
     /// Nothing else is.
     pub(crate) all: bool,
+    /// So many different items there are at least, wherever one may come; not counted to the end.
+    pub(crate) supply: u64,
+    /// The same of strings alone.
+    pub(crate) texts: u64,
 }
 
 impl Watch {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use maskwright::{
     Compiler, Constraint, Limits, Matcher, TokenId, Vocabulary,
-    constraint::{JsonSchema, PropertyOrder, SchemaOptions, Whitespace},
+    constraint::{Grammar, JsonSchema, Part, PropertyOrder, SchemaOptions, Whitespace},
     engine::{CompileError, CompiledConstraint, fill_masks},
     vocab::{ParseSpecials, SpecialsHint},
 };
@@ -158,6 +158,11 @@ fn a_domain_that_runs_out_ends_the_array() {
     let tens: Vec<String> = (30..40).map(|value| value.to_string()).collect();
     assert_eq!(next(&hundred, &format!("[{},3", tens.join(","))), ",]");
     assert!(next(&hundred, &format!("[{},3,", tens.join(","))).find('3').is_none());
+    let halves: Vec<f64> = (0..70).map(|value| f64::from(value) / 2.0).collect();
+    let halves = json!({"type": "array", "items": {"enum": halves}, "uniqueItems": true});
+    let halves = compile(&bytes(), &halves);
+    assert_eq!(next(&halves, "[1,1.5,2.5,2,0.5,1"), "0123456789", "ten and more, but no 1.0");
+    assert!(!next(&halves, "[3,3.5,30,30.5,31,31.5,32,32.5,33,33.5,34,34.5,").contains('3'));
     let pairs = json!({"type": "array", "uniqueItems": true, "items": {"type": "object", "required": ["x", "y"],
         "properties": {"x": {"type": "integer", "enum": [1, 2]}, "y": {"type": "boolean"}},
         "additionalProperties": false}});
@@ -247,6 +252,32 @@ fn white_space_makes_no_difference_between_items() {
         assert!(!next(&compiled, text).contains(end), "{text}{end}");
         assert!(next(&compiled, &text.replacen('1', "3", 1)).contains(end), "{text}{end}");
     }
+}
+
+#[test]
+fn inside_other_text_what_only_a_watch_could_keep_is_refused() {
+    let compose = |schema: Value| {
+        let grammar =
+            Constraint::JsonSchema(JsonSchema::from(schema)).to_grammar(&Limits::default()).unwrap();
+        let part = Part { name: "t".into(), label: "tool \"t\"".into(), grammar };
+        Grammar::compose("start: \"<\" @t \">\"", vec![part], &Limits::default())
+    };
+    let properties = |items: Value| json!({"properties": {"a": items}, "additionalProperties": false});
+    let error = compose(properties(json!({"type": "array", "uniqueItems": true}))).unwrap_err().to_string();
+    assert!(error.contains("tool \"t\"") && error.contains("/properties/a/uniqueItems"), "{error}");
+    assert!(compose(json!({"type": "object", "minProperties": 2})).is_err());
+    compose(properties(json!({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true})))
+        .unwrap();
+    compose(json!({"type": "object"})).unwrap();
+}
+
+#[test]
+fn strings_of_a_capped_length_can_run_out() {
+    let options = SchemaOptions { string_cap: Some(1), ..SchemaOptions::default() };
+    let schema = json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true});
+    let compiled = compile_as(&bytes(), &schema, options).unwrap();
+    assert!(!next(&compiled, r#"["a","#).is_empty());
+    assert!(!next(&compiled, r#"["a",""#).contains('a'), "nothing but the end may follow");
 }
 
 /// Schemas whose texts are never to repeat anything, and never to come to a dead end.

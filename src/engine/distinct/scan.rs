@@ -73,7 +73,7 @@ struct Frame {
     place: Option<PlaceId>,
     /// Where it begins in the text.
     start: usize,
-    /// Items so far.
+    /// Items so far; in an object, keys that may not come again.
     items: usize,
     /// The last key or item.
     seen: usize,
@@ -147,6 +147,11 @@ impl Scan {
         self.frame().items_live
     }
 
+    /// Whether one is among it outside of the innermost array or object, which so may be one itself.
+    pub(super) fn may_close_item(&self) -> bool {
+        self.frames[self.frame().parent].items_live
+    }
+
     /// Whether that may leave nothing to choose.
     pub(super) fn is_scarce(&self) -> bool {
         self.frame().scarce
@@ -199,14 +204,16 @@ impl Scan {
             let mut texts = self.all_seen_from(frame.seen).map(|seen| &self.text[seen.start..seen.end]);
             tight = if frame.array {
                 let open = match begun.first() {
-                    Some(b'"') => place.items.strings,
+                    Some(b'"') => {
+                        place.items.strings || (begun.len() == 1 && below(frame.items, place.items.texts))
+                    }
                     // After a zero comes no digit; after another number there may be one more.
                     Some(b'-' | b'0'..=b'9') => {
                         place.items.numbers && !matches!(begun, b"0" | b"-0") && begun.len() < LONGEST_NUMBER
                     }
                     Some(b'[' | b'{') => place.items.parts,
                     Some(_) => false,
-                    None => place.items.any,
+                    None => place.items.any || below(frame.items, place.items.supply),
                 };
                 if open {
                     false
@@ -217,7 +224,9 @@ impl Scan {
                     texts.any(|text| begun.may_become(text))
                 }
             } else {
-                !place.endless_keys && texts.any(|text| text.starts_with(begun))
+                !place.endless_keys
+                    && !(begun.len() <= 1 && below(frame.items, place.key_supply))
+                    && texts.any(|text| text.starts_with(begun))
             };
             !tight
         });
@@ -325,7 +334,7 @@ impl Scan {
         if self.all_seen(self.state.frame).any(same) {
             return Err(Twice);
         }
-        self.see(frame, hash, end, !place.endless_keys, false);
+        self.see(Frame { items: frame.items + 1, ..frame }, hash, end, !place.endless_keys, false);
         Ok(())
     }
 
@@ -397,6 +406,11 @@ impl Scan {
     fn items(&self) -> bool {
         self.frame().array && self.place(self.frame()).is_some_and(|place| place.unique)
     }
+}
+
+/// Whether there are more than so many.
+fn below(used: usize, supply: u64) -> bool {
+    (used as u64) < supply
 }
 
 /// Digits, sign and all of a number that another digit may always follow; the engine's numbers end at twenty.

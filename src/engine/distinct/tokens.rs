@@ -20,10 +20,15 @@ pub(super) struct Tables {
     pub(super) outside: Box<[u32]>,
     /// Nor a key alone.
     pub(super) outside_keys: Box<[u32]>,
-    /// In a string, a token that isn't among these ends no item and no key but the string itself.
+    /// In a string, a token that isn't among these ends no item and no key but the string itself, and what is open
+    /// around it.
     pub(super) inside: Box<[u32]>,
+    /// These may end what is open around it.
+    pub(super) inside_ends: Box<[u32]>,
     /// Nor a key alone.
     pub(super) inside_keys: Box<[u32]>,
+    /// Only these begin another item or key, outside of strings and in one.
+    pub(super) commas: [Box<[u32]>; 2],
 }
 
 impl Tokens {
@@ -82,16 +87,23 @@ impl Tables {
         let word = |bytes: &[u8]| {
             bytes.iter().all(u8::is_ascii_lowercase) && bytes.last().is_some_and(|byte| b"el".contains(byte))
         };
-        let after_quote = |bytes: &[u8]| {
-            bytes.iter().position(|byte| *byte == b'"').is_some_and(|at| bytes[at..].iter().any(ends))
+        let after_quote = |bytes: &[u8], is: &dyn Fn(&[u8]) -> bool| {
+            bytes.iter().position(|byte| *byte == b'"').is_some_and(|at| is(&bytes[at..]))
         };
+        let next = |rest: &[u8]| rest[..rest.len() - 1].contains(&b',');
+        let close = |rest: &[u8]| rest.iter().any(|byte| b"]}".contains(byte));
         Self {
             outside: set(&|bytes| {
                 bytes.iter().any(|byte| ends(byte) || space(byte)) || quotes(bytes) >= 2 || word(bytes)
             }),
             outside_keys: set(&|bytes| quotes(bytes) >= 2),
-            inside: set(&|bytes| after_quote(bytes)),
+            inside: set(&|bytes| after_quote(bytes, &next)),
+            inside_ends: set(&|bytes| after_quote(bytes, &close)),
             inside_keys: set(&|bytes| quotes(bytes) >= 3),
+            commas: [
+                set(&|bytes| bytes.contains(&b',')),
+                set(&|bytes| after_quote(bytes, &|rest| rest.contains(&b','))),
+            ],
             longest,
             sorted,
         }

@@ -19,7 +19,7 @@ use crate::{
 /// Masks that one look ahead may cost.
 const LOOKS: usize = 64;
 /// Masks that all looks for one mask may cost.
-const ALL_LOOKS: usize = 512;
+const ALL_LOOKS: usize = 256;
 /// Up to so many allowed tokens are each looked at.
 const FEW: usize = 256;
 /// Tokens tried as the way out of a beginning, before the parser is asked.
@@ -102,7 +102,10 @@ impl Watcher {
         for rest in self.scan.rests() {
             gone.extend(tokens.beginning_with(rest).iter().filter(|&&id| mask.allows(id)));
         }
-        let dangerous: Vec<TokenId> = both(mask.as_words(), class).collect();
+        let mut dangerous: Vec<TokenId> = both(mask.as_words(), class).collect();
+        if in_text && self.scan.may_close_item() {
+            dangerous.extend(both(mask.as_words(), &tables.inside_ends));
+        }
         gone.extend(dangerous.iter().filter(|&&id| self.takes(&[id]) == 0));
         thinned.changed = !gone.is_empty();
         if thinned.changed || self.scan.is_scarce() {
@@ -112,13 +115,13 @@ impl Watcher {
             }
         }
         if self.scan.is_scarce() {
-            thinned.doubtful = self.doubtful(&thinned.words, &dangerous);
+            thinned.doubtful = self.doubtful(&thinned.words, &tables.commas[usize::from(in_text)]);
         }
         thinned
     }
 
     /// Allowed tokens that lead to where everything may have been used.
-    fn doubtful(&mut self, words: &[u32], dangerous: &[TokenId]) -> Vec<TokenId> {
+    fn doubtful(&mut self, words: &[u32], commas: &[u32]) -> Vec<TokenId> {
         let tokens = Arc::clone(&self.tokens);
         let allows = |id: TokenId| words[id as usize / 32] >> (id % 32) & 1 == 1;
         let count: usize = words.iter().map(|word| word.count_ones() as usize).sum();
@@ -127,7 +130,7 @@ impl Watcher {
         } else {
             let rests = self.scan.scarce_rests();
             let along = rests.iter().flat_map(|rest| tokens.along(rest));
-            along.chain(dangerous.iter().copied()).filter(|&id| allows(id)).collect()
+            along.filter(|&id| allows(id)).chain(both(words, commas)).collect()
         };
         let mut doubtful: Vec<TokenId> =
             candidates.into_iter().filter(|&id| self.is_tight_after(id)).collect();

@@ -44,6 +44,9 @@ pub(super) struct Emitter<'e, 'a> {
     arrays: HashMap<(ArrayShape, usize), RuleId>,
     objects: HashMap<(ObjectShape, usize), RuleId>,
     numbers: HashMap<NumberSet, Symbol>,
+    /// Numbers of a set that can run out have one spelling: else a repeated one could be put off by zeros until
+    /// there is no way on.
+    spell_once: bool,
     /// More rules than this are refused.
     most_rules: usize,
 }
@@ -71,6 +74,9 @@ impl SchemaGrammar {
         build::build(&self.rules, self.start, self.skip, limits)
     }
 }
+
+/// Sets of more numbers than this are spelled as any.
+const MOST_SPELLED_ONCE: usize = 1_000;
 
 /// The grammar of a state, and what is to be watched beside it.
 ///
@@ -100,8 +106,10 @@ pub(super) fn emit(
         arrays: HashMap::new(),
         objects: HashMap::new(),
         numbers: HashMap::new(),
+        spell_once: false,
         most_rules,
     };
+    emitter.spell_once = emitter.is_watched()?;
     let root = emitter.value_at(start, 0)?;
     while let Some((state, depth, rule)) = emitter.pending.pop() {
         emitter.depth = depth;
@@ -211,7 +219,11 @@ impl Emitter<'_, '_> {
         if let Some(known) = self.numbers.get(set) {
             return Ok(known.clone());
         }
-        let text = set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?;
+        let once = if self.spell_once { set.spelled_once(MOST_SPELLED_ONCE) } else { None };
+        let text = match once {
+            Some(language) => NumberText::Regular(language),
+            None => set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?,
+        };
         let symbol = match text {
             NumberText::Regular(language) => self.rules.terminal(language),
             NumberText::Automaton(automaton) => Symbol::Rule(self.automaton(&automaton)),

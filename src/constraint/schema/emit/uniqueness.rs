@@ -79,6 +79,17 @@ impl Emitter<'_, '_> {
         Ok(Uniqueness::Watched)
     }
 
+    /// Whether there is an array whose items are watched.
+    pub(super) fn is_watched(&mut self) -> Result<bool, ConstraintError> {
+        let shapes: Vec<_> = self.analysis.shapes.values().cloned().collect();
+        for array in shapes.iter().flat_map(|shape| &shape.arrays).filter(|array| array.unique) {
+            if self.productive.has_array(array) && self.uniqueness(array)? == Uniqueness::Watched {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Where to say that an array's items are unique.
     pub(super) fn unique_pointer(&self, state: StateId) -> String {
         let places = self.analysis.demands(state).iter().find_map(|demand| match demand {
@@ -170,7 +181,7 @@ impl Emitter<'_, '_> {
     }
 
     /// At least so many values a state has, as far as `most`; a recursive one is followed once.
-    fn supply(
+    pub(super) fn supply(
         &mut self,
         state: StateId,
         most: u64,

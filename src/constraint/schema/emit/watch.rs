@@ -3,7 +3,7 @@
 //! A place of the [`Watch`] is a set of states: all that a value there may be in. Where some arrays of a place have
 //! unique items and others needn't, nobody could tell which one is being written, and the schema is refused.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{Emitter, productive::required, uniqueness::Uniqueness};
 use crate::constraint::{
@@ -19,6 +19,9 @@ use crate::constraint::{
     },
     watch::{Named, Open, Place, PlaceId, Watch},
 };
+
+/// As far as items and keys are counted.
+const MOST_COUNTED: u64 = 4_096;
 
 /// Places on the way to a watch.
 #[derive(Default)]
@@ -144,20 +147,37 @@ impl Emitter<'_, '_> {
         if place.unique {
             all.sort_unstable();
             all.dedup();
-            place.items = self.open(&all)?;
+            let open = self.open(&all)?;
+            let ways = shapes.iter().flat_map(|shape| shape.prefix.iter().chain([&shape.rest]));
+            let (mut supply, mut texts) = (MOST_COUNTED, MOST_COUNTED);
+            for ways in ways.filter(|ways| !ways.is_empty()) {
+                let (mut items, mut strings) = (0, 0);
+                for state in values(ways) {
+                    items = self.supply(state, MOST_COUNTED, &mut HashSet::new())?.max(items);
+                    if let Some(bodies) = &self.analysis.shape(state)?.texts {
+                        strings = bodies.count(MOST_COUNTED, self.analysis.fuel).max(strings);
+                    }
+                }
+                (supply, texts) = (supply.min(items), texts.min(strings));
+            }
+            if self.options.string_cap.is_some() {
+                (supply, texts) = (0, 0);
+            }
+            place.items = Open { supply, texts, ..open };
         }
         Ok(())
     }
 
     /// Which items can always become another one.
     fn open(&mut self, states: &[StateId]) -> Result<Open, ConstraintError> {
-        let mut open = Open { strings: true, numbers: true, parts: true, any: false, all: true };
+        let mut open = Open { strings: true, numbers: true, parts: true, all: true, ..Open::default() };
         let (mut arrays, mut objects) = (0, 0);
         let (mut numbers, mut strings) = (false, false);
         for &state in states.iter().filter(|state| self.productive.has(**state)) {
             let shape = self.analysis.shape(state)?;
             open.all &= !shape.null && shape.truth == [false; 2];
-            open.strings &= shape.texts.as_ref().is_none_or(|texts| *texts == string::universe());
+            let endless = self.options.string_cap.is_none();
+            open.strings &= shape.texts.as_ref().is_none_or(|texts| endless && *texts == string::universe());
             let any = |set: &NumberSet| matches!(set, NumberSet::All | NumberSet::Integer);
             open.numbers &= shape.numbers.as_ref().is_none_or(any);
             numbers |= shape.numbers.is_some();
@@ -165,6 +185,7 @@ impl Emitter<'_, '_> {
             for array in &shape.arrays {
                 arrays += 1;
                 open.parts &= array.max.is_none()
+                    && self.options.array_cap.is_none()
                     && !array.unique
                     && array.counts.is_empty()
                     && array.rest.iter().any(|way| self.productive.has(way.value))
@@ -195,6 +216,7 @@ impl Emitter<'_, '_> {
         known: &mut Places,
     ) -> Result<(), ConstraintError> {
         place.endless_keys = true;
+        place.key_supply = MOST_COUNTED;
         let mut others = Vec::new();
         let mut names: BTreeMap<Box<[u8]>, Named> = BTreeMap::new();
         for way in objects {
@@ -205,7 +227,12 @@ impl Emitter<'_, '_> {
             }
             for free in way.shape.free.iter().filter(|free| self.productive.has(free.value)) {
                 place.keys = true;
-                place.endless_keys &= is_endless(&free.names);
+                let endless = is_endless(&free.names);
+                place.endless_keys &= endless;
+                // Classes that aren't alike in it are as good as the worst.
+                let counted =
+                    if endless { MOST_COUNTED } else { free.names.count(MOST_COUNTED, self.analysis.fuel) };
+                place.key_supply = place.key_supply.min(counted);
                 others.push(free.value);
             }
         }

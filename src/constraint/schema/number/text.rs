@@ -78,6 +78,25 @@ struct Piece {
 }
 
 impl NumberSet {
+    /// One spelling of each member, without an exponent, where there are at most `most`; nothing where there are more,
+    /// or one takes too many digits.
+    pub(in super::super) fn spelled_once(&self, most: usize) -> Option<Regular> {
+        let values = self.values(most)?;
+        let plain = |value: super::Decimal| {
+            let spelling = NumberSpelling {
+                forms: NumberForms::Plain,
+                fraction_digits: u32::try_from(value.fraction_places()).ok()?,
+                exponent_digits: 0,
+                ..NumberSpelling::default()
+            };
+            match Self::Exactly(value).to_text(spelling) {
+                Ok(NumberText::Regular(language)) if language.is_empty(FUEL) == Answer::No => Some(language),
+                _ => None,
+            }
+        };
+        Some(Regular::or(values.into_iter().map(plain).collect::<Option<Vec<_>>>()?))
+    }
+
     /// The texts that spell members of the set. Every one of them does; see the [module](super) for members that
     /// have none. Of an empty set, [`Regular::Nothing`].
     ///
