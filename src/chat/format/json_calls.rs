@@ -131,7 +131,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
                 if !late {
                     cx.begin(&text, None);
                     if let Some(json) = arguments.take() {
-                        bad = flush(cx, json);
+                        bad = flush(cx, &json);
                         arguments = Some(String::new());
                     }
                 }
@@ -145,7 +145,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
                     let read = read_json(&mut cx.reader, |_| {}).await;
                     let json = cx.reader.since(from);
                     if cx.in_call() && read.is_ok() {
-                        bad = flush(cx, json);
+                        bad = flush(cx, &json);
                         arguments = Some(String::new());
                     } else {
                         arguments = Some(json);
@@ -200,14 +200,14 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
 }
 
 /// Writes arguments that were read whole; `Some` where they aren't an object.
-fn flush(cx: &mut Cx, json: String) -> Option<()> {
+fn flush(cx: &mut Cx, json: &str) -> Option<()> {
     match json.chars().next().and_then(Json::begins) {
         Some(Json::Object) => {
-            cx.arguments(&json);
+            cx.arguments(json);
             None
         }
         Some(Json::String) => {
-            let text: String = serde_json::from_str(&json).unwrap_or_default();
+            let text: String = serde_json::from_str(json).unwrap_or_default();
             let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text).is_ok();
             match (text.trim().is_empty(), is_object) {
                 (true, _) => cx.arguments("{}"),
@@ -220,7 +220,7 @@ fn flush(cx: &mut Cx, json: String) -> Option<()> {
             None
         }
         _ => {
-            cx.arguments(&json);
+            cx.arguments(json);
             Some(())
         }
     }
