@@ -11,6 +11,7 @@ use super::{
     compose::{self, Part},
     gbnf, lark, one_line, regex,
     schema::{BuildLimits, SchemaGrammar},
+    watch::Watch,
 };
 use crate::{limits::Limits, vocab::Vocabulary};
 
@@ -21,6 +22,7 @@ pub struct Grammar {
     origin: Origin,
     key: GrammarKey,
     warnings: Vec<Warning>,
+    watch: Option<Arc<Watch>>,
 }
 
 /// Equal for grammars of the same text and options: SHA-256 over them, in their own order.
@@ -52,11 +54,26 @@ impl Grammar {
             }
         }
         let key = GrammarKey(hash.finalize().into());
-        Self { top, origin, key, warnings: Vec::new() }
+        Self { top, origin, key, warnings: Vec::new(), watch: None }
     }
 
     pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
         Self { warnings, ..self }
+    }
+
+    /// The same, with what is to be watched beside the grammar.
+    pub(super) fn with_watch(self, watch: Option<Watch>) -> Self {
+        let Some(watch) = watch else { return self };
+        let mut hash = Sha256::new();
+        hash.update(self.key.0);
+        // Plain data in an order of its own prints alike when it is alike.
+        hash.update(format!("{watch:?}"));
+        Self { key: GrammarKey(hash.finalize().into()), watch: Some(Arc::new(watch)), ..self }
+    }
+
+    /// What the grammar doesn't say, and is watched beside it.
+    pub(crate) fn watch(&self) -> Option<&Arc<Watch>> {
+        self.watch.as_ref()
     }
 
     /// What is probably not as it was meant.

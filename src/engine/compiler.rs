@@ -12,6 +12,7 @@ use toktrie::TokEnv;
 use super::{
     cache::Cache,
     compiled::CompiledConstraint,
+    distinct::Tokens,
     error::{CompileError, MatchError},
     graph::Graph,
     lexers::{Lexers, ProbeSource, Source},
@@ -53,6 +54,8 @@ struct Engine {
     vocab: Arc<Vocabulary>,
     limits: Limits,
     slices: Arc<Slices>,
+    /// For what is watched beside grammars.
+    tokens: Arc<Tokens>,
     /// llguidance's own computer of masks; made when first needed.
     plain: OnceLock<Result<Arc<SlicedBiasComputer>, String>>,
 }
@@ -114,7 +117,8 @@ impl Compiler {
         let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
-        let engine = Engine { factory, env, vocab, limits, slices, plain: OnceLock::new() };
+        let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
+        let engine = Engine { factory, env, vocab, limits, slices, tokens, plain: OnceLock::new() };
         Ok(Self { engine: Arc::new(engine), options, masks, cache })
     }
 
@@ -200,7 +204,8 @@ impl Compiler {
             verifier.map(Arc::new),
             Arc::clone(&engine.vocab),
             warnings,
-        );
+        )
+        .with_watch(grammar.watch().map(|watch| (Arc::clone(watch), Arc::clone(&engine.tokens))));
         // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
         // (`a{1000000000000}`) is found out here and not at the first token.
         constraint.first_mask().map_err(|error| match error {

@@ -112,7 +112,7 @@ pub enum PropertyOrder {
     /// That of the schema: declared ones first, then those only required, then others.
     #[default]
     Schema,
-    /// Any, each property once. An object that declares more than about sixty keeps the schema's order.
+    /// Any, each property once. An object that requires more than about sixty keeps the schema's order.
     Any,
 }
 
@@ -186,10 +186,10 @@ impl JsonSchema {
         let (mut analysis, root) =
             analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.unknown)?;
         let start = analysis.state([root]);
-        let grammar = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
+        let (grammar, watch) = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
         warnings.append(&mut analysis.warnings);
         let text = TopLevelGrammar::from_lark(grammar.to_lark());
-        Ok(Grammar::new(text, Origin::Schema(Arc::new(grammar))).with_warnings(warnings))
+        Ok(Grammar::new(text, Origin::Schema(Arc::new(grammar))).with_watch(watch).with_warnings(warnings))
     }
 }
 

@@ -4,7 +4,10 @@
 //! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+};
 
 use llguidance::{
     derivre::{Regex, RegexAst, RegexBuilder},
@@ -221,6 +224,39 @@ impl Regular {
             }
             _ => None,
         }
+    }
+
+    /// How many texts the language has, as far as `most`; fewer than there are where the effort doesn't suffice.
+    pub(super) fn count(&self, most: u64, fuel: u64) -> u64 {
+        if let Self::Literal(_) = self {
+            return most.min(1);
+        }
+        let Some(mut automaton) = self.automaton(fuel) else { return 0 };
+        const STEPS: usize = 200_000;
+        let (mut found, mut steps) = (0_u64, 0);
+        // By length: how many ways lead to each state, which are as many texts.
+        let mut ways = HashMap::from([(automaton.initial_state(), 1_u64)]);
+        while !ways.is_empty() && steps < STEPS {
+            let mut longer = HashMap::new();
+            for (state, count) in ways {
+                if automaton.is_accepting(state) {
+                    found = found.saturating_add(count);
+                }
+                for byte in 0..=u8::MAX {
+                    let next = automaton.transition(state, byte);
+                    if !next.is_dead() {
+                        let more = longer.entry(next).or_insert(0_u64);
+                        *more = more.saturating_add(count);
+                    }
+                }
+                steps += 256;
+            }
+            if found >= most {
+                return most;
+            }
+            ways = longer;
+        }
+        found
     }
 
     /// The automaton of the language, built as it is walked; nothing when `fuel` doesn't suffice or the engine

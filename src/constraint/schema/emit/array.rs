@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol};
+use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, uniqueness::Uniqueness};
 use crate::constraint::{
     ConstraintError,
     schema::{
@@ -19,17 +19,25 @@ use crate::constraint::{
 type Progress = (u64, Vec<u64>);
 
 impl Emitter<'_, '_> {
-    pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
+    pub(super) fn array(&mut self, shape: &ArrayShape, state: StateId) -> Result<RuleId, ConstraintError> {
         if let (None, Some(cap)) = (shape.max, self.options.array_cap) {
             // What the schema asks for has room in any case.
             let counted: u64 = shape.counts.iter().map(|(min, _)| min).sum();
             let max = u64::from(cap).max(shape.min).max(shape.prefix.len() as u64 + counted);
-            return self.array(&ArrayShape { max: Some(max), ..shape.clone() }, pointer);
+            return self.array(&ArrayShape { max: Some(max), ..shape.clone() }, state);
         }
-        if shape.unique && shape.max.is_none_or(|max| max > 1) {
-            return self.unique_array(shape, pointer);
+        match self.uniqueness(shape)? {
+            Uniqueness::Few(domain) => return Ok(self.few_items(shape, &domain)),
+            Uniqueness::Never => return Ok(self.rules.declare(false)),
+            Uniqueness::Watched => self.check_supply(shape, state)?,
+            Uniqueness::Free | Uniqueness::Settled => {}
         }
-        if shape.counts.is_empty() { self.plain_array(shape) } else { self.counted_array(shape, pointer) }
+        if shape.counts.is_empty() {
+            self.plain_array(shape)
+        } else {
+            let pointer = self.analysis.pointer(state);
+            self.counted_array(shape, &pointer)
+        }
     }
 
     fn empty_array(&mut self) -> Vec<Symbol> {
@@ -38,9 +46,9 @@ impl Emitter<'_, '_> {
 
     /// `[`, the items of the prefix as far as there are any, later ones, `]`.
     fn plain_array(&mut self, shape: &ArrayShape) -> Result<RuleId, ConstraintError> {
-        let open = self.open("[");
+        let open = self.opening("[");
         let open = self.rules.terminal(open);
-        let close = self.close("]");
+        let close = self.closing("]");
         let close = self.rules.terminal(close);
         let empty = self.empty_array();
         let comma = self.comma();
@@ -109,9 +117,9 @@ impl Emitter<'_, '_> {
     fn counted_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
         let comma = self.comma();
         let comma = self.rules.terminal(comma);
-        let open = self.open("[");
+        let open = self.opening("[");
         let open = self.rules.terminal(open);
-        let close = self.close("]");
+        let close = self.closing("]");
         let close = self.rules.terminal(close);
         let empty = self.empty_array();
         // Beyond these, one more makes no difference.
@@ -166,24 +174,10 @@ impl Emitter<'_, '_> {
     }
 
     /// An array of different items out of few: which were used is a set of bits.
-    fn unique_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        const MOST: usize = 63;
-        let pointer = format!("{pointer}/uniqueItems");
-        let domain = match shape.rest.first() {
-            Some(item) if shape.prefix.is_empty() && shape.counts.is_empty() => {
-                self.domain(item.value, MOST)?
-            }
-            _ => None,
-        };
-        let Some(domain) = domain else {
-            return Err(at(
-                &pointer,
-                "can be enforced for items of at most 63 values, as of an `enum`; give them one",
-            ));
-        };
-        let open = self.open("[");
+    fn few_items(&mut self, shape: &ArrayShape, domain: &[Regular]) -> RuleId {
+        let open = self.opening("[");
         let open = self.rules.terminal(open);
-        let close = self.close("]");
+        let close = self.closing("]");
         let close = self.rules.terminal(close);
         let empty = self.empty_array();
         let comma = self.comma();
@@ -215,11 +209,15 @@ impl Emitter<'_, '_> {
             let next = Symbol::With(rest, Parameter::Is(1 << bit));
             first.push(Alternative::new([open.clone(), item.clone(), next]));
         }
-        Ok(self.rules.rule(first))
+        self.rules.rule(first)
     }
 
     /// All values of a state, if they are few and without parts.
-    fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
+    pub(super) fn domain(
+        &mut self,
+        state: StateId,
+        most: usize,
+    ) -> Result<Option<Vec<Regular>>, ConstraintError> {
         let shape = self.analysis.shape(state)?;
         if !shape.arrays.is_empty() || !shape.objects.is_empty() {
             return Ok(None);

@@ -8,6 +8,8 @@ mod build;
 mod object;
 mod productive;
 mod rules;
+mod uniqueness;
+mod watch;
 
 use std::collections::HashMap;
 
@@ -26,7 +28,7 @@ use super::{
     shape::Shape,
     string,
 };
-use crate::constraint::ConstraintError;
+use crate::constraint::{ConstraintError, Watch};
 use productive::Productive;
 
 /// Builds the grammar of a state and of all states its values have inside.
@@ -70,7 +72,7 @@ impl SchemaGrammar {
     }
 }
 
-/// The grammar of a state.
+/// The grammar of a state, and what is to be watched beside it.
 ///
 /// # Errors
 ///
@@ -80,7 +82,7 @@ pub(super) fn emit(
     options: &SchemaOptions,
     start: StateId,
     most_rules: usize,
-) -> Result<SchemaGrammar, ConstraintError> {
+) -> Result<(SchemaGrammar, Option<Watch>), ConstraintError> {
     let productive = Productive::explore(analysis, start, most_rules)?;
     analysis.refused()?;
     if !productive.has(start) {
@@ -118,7 +120,9 @@ pub(super) fn emit(
     if !emitter.rules.prune(start_rule) {
         return Err(at(&emitter.analysis.pointer(start), "no value meets all its demands"));
     }
-    Ok(SchemaGrammar { rules: emitter.rules, start: start_rule, skip: options.whitespace.skip() })
+    let watch = emitter.watch(start)?;
+    let grammar = SchemaGrammar { rules: emitter.rules, start: start_rule, skip: options.whitespace.skip() };
+    Ok((grammar, watch))
 }
 
 impl Emitter<'_, '_> {
@@ -159,7 +163,7 @@ impl Emitter<'_, '_> {
             let rule = match self.arrays.get(&key) {
                 Some(known) => *known,
                 None => {
-                    let rule = self.array(array, &pointer)?;
+                    let rule = self.array(array, state)?;
                     self.arrays.insert(key, rule);
                     rule
                 }
@@ -262,12 +266,12 @@ impl Emitter<'_, '_> {
     }
 
     /// An opening bracket and the white space before what is inside.
-    fn open(&self, bracket: &str) -> Regular {
+    fn opening(&self, bracket: &str) -> Regular {
         Regular::literal(format!("{bracket}{}", self.line(1)))
     }
 
     /// The white space after what is inside, and the closing bracket.
-    fn close(&self, bracket: &str) -> Regular {
+    fn closing(&self, bracket: &str) -> Regular {
         Regular::literal(format!("{}{bracket}", self.line(0)))
     }
 

@@ -79,8 +79,9 @@ impl Emitter<'_, '_> {
 
     fn plan(&mut self, shape: &ObjectShape) -> Result<Plan, ConstraintError> {
         let (usable, required) = (self.productive.usable(shape), required(shape));
+        let repeatable = self.repeatable(shape);
         let mut places = vec![None; shape.named.len()];
-        let mut named = Vec::new();
+        let (mut named, mut free) = (Vec::new(), Vec::new());
         // In any order the required ones have the first bits.
         let mut order: Vec<usize> = (0..shape.named.len()).filter(|index| usable[*index]).collect();
         if self.any_order() {
@@ -88,11 +89,14 @@ impl Emitter<'_, '_> {
         }
         for index in order {
             let property = &shape.named[index];
-            places[index] = Some(named.len());
             let key = Regular::literal(format!("\"{}\"", string::spell(&property.name)));
+            if repeatable[index] {
+                free.push(Free { key, value: self.value(property.value)?, proves: 0 });
+                continue;
+            }
+            places[index] = Some(named.len());
             named.push(Named { key, value: self.value(property.value)?, required: required[index] });
         }
-        let mut free = Vec::new();
         for class in &shape.free {
             if self.productive.has(class.value) {
                 let quote = Regular::literal("\"");
@@ -117,9 +121,43 @@ impl Emitter<'_, '_> {
         Ok(Plan { named, free, witnesses: shape.witnesses.count_ones() as usize, implications, min, max })
     }
 
+    /// Which named properties the grammar would let come twice: in any order a parameter has bits for so many names
+    /// only. The watch sees to the others.
+    pub(super) fn repeatable(&self, shape: &ObjectShape) -> Vec<bool> {
+        let mut repeatable = vec![false; shape.named.len()];
+        if !self.any_order() {
+            return repeatable;
+        }
+        let usable = self.productive.usable(shape);
+        let mut fixed = required(shape);
+        for (name, needed) in &shape.implications {
+            fixed[*name] = true;
+            needed.iter().for_each(|needed| fixed[*needed] = true);
+        }
+        let counted = shape.min > 0 || shape.max.is_some();
+        let counter = if counted { counter_bits(shape.min, shape.max) } else { 0 };
+        let witnesses = shape.witnesses.count_ones() as usize;
+        let count = |which: &dyn Fn(usize) -> bool| {
+            (0..usable.len()).filter(|index| usable[*index] && which(*index)).count()
+        };
+        let room = BITS.saturating_sub(counter + witnesses);
+        let needed = count(&|index| fixed[index]);
+        if count(&|_| true) <= room || needed > room {
+            return repeatable;
+        }
+        let mut left = room - needed;
+        for index in (0..usable.len()).filter(|index| usable[*index] && !fixed[*index]) {
+            match left.checked_sub(1) {
+                Some(fewer) => left = fewer,
+                None => repeatable[index] = true,
+            }
+        }
+        repeatable
+    }
+
     /// The symbols of a property's name, after the brace or a comma.
     fn key(&mut self, first: bool, key: &Regular) -> Vec<Symbol> {
-        let before = if first { self.open("{") } else { self.comma() };
+        let before = if first { self.opening("{") } else { self.comma() };
         let colon = self.colon();
         self.words(&[before, key.clone(), colon])
     }
@@ -130,7 +168,7 @@ impl Emitter<'_, '_> {
 
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
-        let close = self.close("}");
+        let close = self.closing("}");
         let close = self.rules.terminal(close);
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
@@ -238,7 +276,7 @@ impl Emitter<'_, '_> {
     /// One rule whose parameter has a bit for each name, required ones first; then the count of free properties, and
     /// a bit for each witness.
     fn object_in_any_order(&mut self, plan: &Plan) -> Result<RuleId, ConstraintError> {
-        let close = self.close("}");
+        let close = self.closing("}");
         let close = self.rules.terminal(close);
         let names = plan.named.len();
         let required = plan.named.iter().filter(|property| property.required).count();
@@ -304,8 +342,7 @@ impl Plan {
         if self.free.is_empty() || (self.min == 0 && self.max.is_none()) {
             return 0;
         }
-        // The counter stops at its greatest value, which is beyond every bound.
-        (64 - (self.max.unwrap_or(0).max(self.min) + 1).leading_zeros()) as usize
+        counter_bits(self.min, self.max)
     }
 
     /// The parameter after the first free property in the schema's order, when so many optional ones came before.
@@ -388,4 +425,9 @@ impl Plan {
         });
         ways.reduce(Condition::or)
     }
+}
+
+/// The bits of a counter that stops at its greatest value, which is beyond every bound.
+fn counter_bits(min: u64, max: Option<u64>) -> usize {
+    (64 - max.unwrap_or(0).max(min).saturating_add(1).leading_zeros()) as usize
 }

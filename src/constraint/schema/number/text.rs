@@ -129,19 +129,24 @@ impl NumberSet {
     }
 }
 
-/// Any number that JSON can write, of bounded length. An exponent of two digits can't lead out of the doubles.
+/// Any number that JSON can write, of bounded length. Exponents that would lead out of the doubles with many digits
+/// before the point stand behind one only.
 fn anything(room: Room) -> String {
-    let mut pattern = format!("-?(?:0|[1-9][0-9]{{0,{}}})", room.integer - 1);
-    if room.fraction > 0 {
-        pattern.push_str(&format!("(?:\\.[0-9]{{1,{}}})?", room.fraction));
-    }
+    let fraction = match room.fraction {
+        0 => String::new(),
+        digits => format!("(?:\\.[0-9]{{1,{digits}}})?"),
+    };
+    let plain = format!("-?(?:0|[1-9][0-9]{{0,{}}}){fraction}", room.integer - 1);
     match room.exponent {
-        0 => {}
-        1 => pattern.push_str("(?:[eE][+-]?[0-9])?"),
-        2 => pattern.push_str("(?:[eE][+-]?[0-9]{1,2})?"),
-        _ => pattern.push_str("(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9]))?"),
+        0 => plain,
+        1 => format!("{plain}(?:[eE][+-]?[0-9])?"),
+        2 => format!("{plain}(?:[eE][+-]?[0-9]{{1,2}})?"),
+        _ => {
+            let exponent = "[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9])";
+            let large = "[eE][+-]?(?:2[89][0-9]|30[0-7])";
+            format!("(?:{plain}(?:{exponent})?|-?[1-9]{fraction}{large})")
+        }
     }
-    pattern
 }
 
 /// The texts of all parts: those told by a language, and those that need more.
