@@ -114,7 +114,8 @@ pub(super) async fn read_array(cx: &mut Cx, shape: &Shape, open: &str) -> Result
 /// One object. The call it is stays open; where it isn't one, nothing was begun.
 pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> {
     let late = !shape.id.is_empty();
-    let (mut name, mut id, mut arguments) = (None, None, None);
+    let (mut name, mut id, mut arguments): (Option<String>, Option<String>, Option<String>) =
+        (None, None, None);
     let mut bad = None;
     let members = async {
         expect(cx, "{").await?;
@@ -176,7 +177,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
         cx.begin(name, id);
         match arguments.take() {
             Some(json) if partial => cx.arguments(&json),
-            Some(json) => bad = flush(cx, json),
+            Some(json) => bad = flush(cx, &json),
             None if !partial => cx.arguments("{}"),
             None => {}
         }
