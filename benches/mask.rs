@@ -256,9 +256,12 @@ fn verify(vocab: &Arc<Vocabulary>, every: usize) {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let spelling = SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
+                    let spelling =
+                        SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
                     let schema = JsonSchema::from(case.schema.clone()).with_options(spelling);
-                    let Ok(grammar) = Constraint::JsonSchema(schema).to_grammar(compiler.limits()) else { continue };
+                    let Ok(grammar) = Constraint::JsonSchema(schema).to_grammar(compiler.limits()) else {
+                        continue;
+                    };
                     let Ok(compiled) = compiler.compile(&grammar) else { continue };
                     for text in &case.texts {
                         let mut matcher = compiled.matcher();
