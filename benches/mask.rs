@@ -6,7 +6,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,6 +17,7 @@ use llguidance::{ParserFactory, api::TopLevelGrammar};
 use maskwright::{
     Compiler, Constraint, Limits, Vocabulary,
     constraint::{JsonSchema, SchemaOptions, Whitespace},
+    engine::CompilerOptions,
     vocab::ParseSpecials,
 };
 use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
@@ -127,6 +131,9 @@ fn main() {
         compilers.iter().map(|(_, time)| *time).min().unwrap()
     );
     let ours = compilers.into_iter().next().unwrap().0;
+    if args.get(2).is_some_and(|arg| arg == "verify") {
+        return verify(&vocab, every);
+    }
     let forgetful_limits = Limits { cache_entries: 0, history_bytes: 0, ..Limits::default() };
     let forgetful = Compiler::new(Arc::clone(ours.vocabulary()), forgetful_limits).unwrap();
     let vocab = ours.vocabulary();
@@ -236,6 +243,49 @@ fn main() {
     our_compile.row("ours, compile");
     our_ready.row("ours, matcher");
     println!("estimated bytes per constraint: {}; masks: {}", memory.1 / memory.0.max(1), ours.mask_bytes());
+}
+
+/// Every mask beside llguidance's own; says how many there were, and panics where one differs.
+fn verify(vocab: &Arc<Vocabulary>, every: usize) {
+    let mut options = CompilerOptions::default();
+    options.verify_masks = true;
+    let compiler = Compiler::with_options(Arc::clone(vocab), Limits::default(), options).unwrap();
+    let cases = maskbench::cases(every);
+    let (next, steps, limits) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let spelling =
+                        SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
+                    let schema = JsonSchema::from(case.schema.clone()).with_options(spelling);
+                    let Ok(grammar) = Constraint::JsonSchema(schema).to_grammar(compiler.limits()) else {
+                        continue;
+                    };
+                    let Ok(compiled) = compiler.compile(&grammar) else { continue };
+                    for text in &case.texts {
+                        let mut matcher = compiled.matcher();
+                        for id in vocab.encode(text, ParseSpecials::No).unwrap() {
+                            steps.fetch_add(1, Ordering::Relaxed);
+                            match matcher.mask() {
+                                Ok(mask) if mask.allows(id) => matcher.commit(&[id]).unwrap(),
+                                Ok(_) => break,
+                                Err(error) if error.fault() == maskwright::Fault::Limit => {
+                                    limits.fetch_add(1, Ordering::Relaxed);
+                                    break;
+                                }
+                                Err(error) => panic!("{}: {error}", case.id),
+                            }
+                            if matcher.is_complete() {
+                                break;
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    println!("{} schemas, {steps:?} masks, none of them differs; {limits:?} ended at a limit", cases.len());
 }
 
 fn follow(

@@ -60,6 +60,8 @@ pub struct Limits {
     pub mask_bytes: usize,
     /// Token histories known per compiled grammar, in estimated bytes without their masks. Default 4 MiB.
     pub history_bytes: usize,
+    /// Different masks of those histories per compiled grammar, in bytes. Default 16 MiB.
+    pub history_mask_bytes: usize,
 
     /// Earley items at one place of the text. Default 2,000.
     pub items_in_row: usize,
@@ -101,6 +103,7 @@ impl Default for Limits {
             mask_cache_bytes: 24 << 20,
             mask_bytes: 128 << 20,
             history_bytes: 4 << 20,
+            history_mask_bytes: 16 << 20,
             items_in_row: 2_000,
             compile_fuel: 1_000_000,
             mask_fuel: 200_000,

@@ -224,6 +224,11 @@ impl TokenMask {
         size_of::<Inner>() + 16 + 4 * words
     }
 
+    /// Tells masks apart as [`is`](Self::is) does, while they live.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Whether nobody else holds it.
     pub(crate) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.0) == 1

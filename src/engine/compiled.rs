@@ -67,8 +67,8 @@ impl CompiledConstraint {
     }
 
     /// Estimated memory held, in bytes: lexer states by the engine's own count, and as much again for what it
-    /// doesn't count (rules, expressions, Earley rows); what is kept of masks and of histories. The masks
-    /// themselves are the compiler's, and counted there.
+    /// doesn't count (rules, expressions, Earley rows); what is kept of masks and of histories, masks that others
+    /// hold, too, among them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         const LEAST: usize = 64 << 10;

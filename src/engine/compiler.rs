@@ -199,7 +199,7 @@ impl Compiler {
         );
         let constraint = CompiledConstraint::new(
             lexers,
-            Graph::new(limits.history_bytes),
+            Graph::new(limits.history_bytes, limits.history_mask_bytes),
             Arc::clone(&self.masks),
             verifier.map(Arc::new),
             Arc::clone(&engine.vocab),

@@ -5,7 +5,7 @@
 //! the parser tells two of its states apart for sure.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -13,12 +13,13 @@ use ahash::RandomState;
 
 use crate::token::{TokenId, TokenMask};
 
-/// Memory of a node with its edge, in bytes, about; masks are counted elsewhere.
+/// Memory of a node with its edge, in bytes, about.
 const NODE_BYTES: usize = 96;
 
 /// The histories of one constraint.
 pub(super) struct Graph {
     most: usize,
+    most_mask_bytes: usize,
     nodes: RwLock<Nodes>,
 }
 
@@ -44,12 +45,15 @@ struct Nodes {
     generation: u32,
     nodes: Vec<Node>,
     edges: HashMap<(u32, TokenId), u32, RandomState>,
+    /// Masks that nodes have, by address.
+    masks: HashSet<usize, RandomState>,
+    mask_bytes: usize,
 }
 
 impl Graph {
-    /// A graph of at most so many bytes.
-    pub(super) fn new(most_bytes: usize) -> Self {
-        let graph = Self { most: most_bytes / NODE_BYTES, nodes: RwLock::default() };
+    /// A graph of at most so many bytes, and as many of masks that only it may still hold.
+    pub(super) fn new(most_bytes: usize, most_mask_bytes: usize) -> Self {
+        let graph = Self { most: most_bytes / NODE_BYTES, most_mask_bytes, nodes: RwLock::default() };
         graph.write().clear();
         graph
     }
@@ -98,7 +102,16 @@ impl Graph {
     }
 
     pub(super) fn learn_mask(&self, place: Place, mask: &TokenMask) {
-        self.learn(place, |node| node.mask = Some(mask.clone()));
+        let mut nodes = self.write();
+        let Some(index) = nodes.index(place) else { return };
+        if nodes.masks.insert(mask.address()) {
+            nodes.mask_bytes += mask.bytes();
+        }
+        if nodes.mask_bytes > self.most_mask_bytes {
+            nodes.clear();
+            return;
+        }
+        nodes.nodes[index as usize].mask = Some(mask.clone());
     }
 
     pub(super) fn learn_forced(&self, place: Place, forced: &[TokenId]) {
@@ -111,7 +124,8 @@ impl Graph {
 
     /// Memory held, in bytes, about.
     pub(super) fn bytes(&self) -> usize {
-        self.read().nodes.len() * NODE_BYTES
+        let nodes = self.read();
+        nodes.nodes.len() * NODE_BYTES + nodes.mask_bytes
     }
 
     fn learn(&self, place: Place, change: impl FnOnce(&mut Node)) {
@@ -141,6 +155,8 @@ impl Nodes {
         self.nodes.clear();
         self.nodes.push(Node::default());
         self.edges.clear();
+        self.masks.clear();
+        self.mask_bytes = 0;
     }
 }
 

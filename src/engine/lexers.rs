@@ -25,7 +25,7 @@ pub(super) type Source = dyn Fn() -> Result<Guarded, MatchError> + Send + Sync;
 pub(super) type ProbeSource = dyn Fn() -> Probe + Send + Sync;
 
 /// Masks of a lexer that are found by number.
-const MOST_FOUND: usize = 1024;
+const MOST_FOUND: usize = 256;
 
 /// The lexers of one constraint.
 pub(super) struct Lexers {
@@ -164,9 +164,12 @@ impl Lexer {
             return (0, 0);
         }
         // The count waits for the lexer; nobody should wait for that.
-        let parser = self.start().shallow_clone();
+        let mut parser = self.start().shallow_clone();
         let (bytes, states) = parser.lexer_size();
-        (bytes + self.probe.as_ref().map_or(0, |probe| probe.bytes()), states)
+        let probe = self.probe.as_ref().map_or(0, |probe| probe.bytes());
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found: usize = found.values().map(TokenMask::bytes).sum();
+        (bytes + probe + found, states)
     }
 
     fn start(&self) -> MutexGuard<'_, Guarded> {

@@ -126,13 +126,10 @@ impl Guarded {
     }
 
     /// Bytes the lexer holds by its own count, and its states. Waits for the lexer.
-    pub(super) fn lexer_size(&self) -> (usize, usize) {
-        // The count takes the lexer's lock, which a panic has poisoned.
-        if self.spoiled {
-            return (0, 0);
-        }
-        let stats = self.parser.parser.lexer_stats();
-        (stats.num_bytes, stats.num_states)
+    pub(super) fn lexer_size(&mut self) -> (usize, usize) {
+        // The count takes the lexer's lock, which a panic under another parser may have poisoned meanwhile.
+        let stats = self.run(|parser| Ok::<_, Infallible>(parser.parser.lexer_stats()));
+        stats.map_or((0, 0), |stats| (stats.num_bytes, stats.num_states))
     }
 
     pub(super) fn canceller(&mut self) -> CancellationHandle {
