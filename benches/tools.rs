@@ -3,7 +3,13 @@
 //! `cargo bench --bench tools`: every place's tokens are walked five times by a warm matcher; the costs of all masks
 //! but the first round's are sorted.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    reason = "benches fail loudly"
+)]
 
 use std::time::Instant;
 

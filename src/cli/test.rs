@@ -7,7 +7,12 @@ use super::{
     cases::{Case, Outcome},
     failure::Failure,
 };
-use crate::{Limits, Vocabulary, chat::ChatFormat, engine::Compiler, vocab::SpecialsHint};
+use crate::{
+    Limits, Vocabulary,
+    chat::{ChatFormat, TemplateSources},
+    engine::Compiler,
+    vocab::SpecialsHint,
+};
 
 pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let vocab = match &args.tokenizer {
@@ -64,9 +69,8 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     let mut hint = SpecialsHint::from_configs(beside("generation_config.json").as_deref(), config.as_deref())
         .map_err(|error| fail(&error))?;
     // The chat format knows markers that the tokenizer's file doesn't flag.
-    let config = config.and_then(|config| serde_json::from_slice::<serde_json::Value>(&config).ok());
-    let beside_template = fs::read_to_string(path.with_file_name("chat_template.jinja")).ok();
-    let template = beside_template.or_else(|| Some(config?.get("chat_template")?.as_str()?.to_owned()));
+    let sources = config.and_then(|config| TemplateSources::from_config(&config).ok()).unwrap_or_default();
+    let template = fs::read_to_string(path.with_file_name("chat_template.jinja")).ok().or(sources.chat);
     if let Some(template) = template {
         ChatFormat::written(&template).add_hints(&mut hint);
     }

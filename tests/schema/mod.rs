@@ -2,8 +2,10 @@
 //!
 //! `MASKWRIGHT_SCHEMAS` sets how many schemas are tried, `MASKWRIGHT_SEED` where to begin.
 
+mod collections;
 mod distinct;
 mod generator;
+mod options;
 mod shrink;
 mod subject;
 

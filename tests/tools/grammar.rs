@@ -4,7 +4,6 @@ use maskwright::{
     Constraint, Limits,
     chat::{ChatFormat, ReplyOptions, ToolChoice},
     constraint::JsonSchema,
-    generate::Utf8Assembler,
     vocab::ParseSpecials,
 };
 use serde_json::json;
@@ -140,7 +139,6 @@ fn r9_vectors_are_read_from_tokens() {
             vector.check(&reply, &format!("in long pieces on {vocabulary}"));
         }
     }
-    let _ = Utf8Assembler::default();
 }
 
 #[test]
@@ -230,7 +228,7 @@ fn a_schema_that_cant_be_enforced_names_tool_and_place_unless_it_is_lowered() {
     let format = ChatFormat::named("hermes", Some(compiler.vocabulary())).unwrap();
     let refused = |strict: &str| {
         let text = format!(
-            r#"[{{"name": "f", "parameters": {{"type": "object", "properties": {{"x": {{"not": {{"pattern": "a\\b(?=c)"}}}}}}}}{strict}}}]"#
+            r#"[{{"name": "f", "parameters": {{"type": "object", "properties": {{"x": {{"type": "string", "pattern": "^(ab$"}}}}}}{strict}}}]"#
         );
         let tools = maskwright::chat::Tool::parse_list(&text, compiler.limits()).unwrap();
         let grammar =
@@ -241,7 +239,7 @@ fn a_schema_that_cant_be_enforced_names_tool_and_place_unless_it_is_lowered() {
         }
     };
     let error = refused("").unwrap_err();
-    assert!(error.starts_with("tool \"f\": json schema: at /properties/x"), "{error}");
+    assert!(error.starts_with("tool \"f\": json schema: at /properties/x/pattern: "), "{error}");
     let error = refused(r#", "strict": true"#).unwrap_err();
     assert!(error.starts_with("tool \"f\": "), "{error}");
     assert_eq!(refused(r#", "strict": false"#), Ok(()));

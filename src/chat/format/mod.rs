@@ -308,6 +308,7 @@ impl ChatFormat {
             thinking,
             budget,
             reserved: &self.reserved,
+            strips: self.family.strips(),
             limits,
         };
         let skeleton =

@@ -46,6 +46,8 @@ pub(super) struct Plan<'a> {
     pub(super) budget: Option<usize>,
     /// Special tokens that free text mustn't contain, beside the format's own.
     pub(super) reserved: &'a [TokenId],
+    /// Marks around an answer, which free text may hold.
+    pub(super) strips: &'static [&'static str],
     pub(super) limits: &'a Limits,
 }
 
@@ -175,6 +177,9 @@ impl<'a> Skeleton<'a> {
         if without.is_empty() && unlike.is_none() && tokens {
             let mut ids: BTreeSet<TokenId> =
                 self.markers.ids().chain(self.plan.reserved.iter().copied()).collect();
+            for strip in self.plan.strips {
+                self.markers.token(strip).map(|id| ids.remove(&id));
+            }
             if let Some(vocab) = self.markers.vocab() {
                 ids.extend(vocab.stop_tokens());
             }
