@@ -229,9 +229,8 @@ impl Scan {
                     texts.any(|text| begun.may_become(text))
                 }
             } else {
-                !place.endless_keys
-                    && !(begun.len() <= 1 && below(frame.items, place.key_supply))
-                    && texts.any(|text| text.starts_with(begun))
+                let open = place.endless_keys || (begun.len() <= 1 && below(frame.items, place.key_supply));
+                !open && texts.any(|text| text.starts_with(begun))
             };
             !tight
         });
