@@ -97,6 +97,9 @@ def about(run: dict) -> str:
 
 def settings(run: dict) -> str:
     given = run["settings"]
+    tokenizer = pathlib.Path(given["tokenizer"])
+    # A file of that name says nothing; its folder does.
+    tokenizer = tokenizer.parent.name if tokenizer.name == "tokenizer.json" else tokenizer.name
     what = f"{run['schemas']:,} schemas"
     if given.get("sample"):
         what = f"sample of {run['schemas']:,} schemas, seed {given['seed']}"
@@ -104,7 +107,7 @@ def settings(run: dict) -> str:
         what += f", split {given['split']}"
     cut = "" if run["whole"] else ", **cut off before its end**"
     return (
-        f"{what}; tokenizer {given['tokenizer']} ({given['tokens']:,} tokens); {given['timeout_s']} s of CPU time a "
+        f"{what}; tokenizer {tokenizer} ({given['tokens']:,} tokens); {given['timeout_s']} s of CPU time a "
         f"schema; {given['jobs']} thread(s){cut}."
     )
 
@@ -328,7 +331,7 @@ def main() -> None:
     images = {name: f"![{title}]({os.path.relpath(options.plots / name, options.results.parent)})\n\n" for name, title in drawn}
     parts = [
         "# Results\n",
-        f"Written by `make bench` on {datetime.date.today().isoformat()}, commit {commit or 'unknown'}, on {machine()}; "
+        f"Written by `benches/report.py` on {datetime.date.today().isoformat()}, commit {commit or 'unknown'}, on {machine()}; "
         f"{said('rustc', '--version') or 'rustc'}, release profile. {options.note}\n".replace("  ", " "),
         "CPU times are of the thread that works (of the process, for engines in processes of their own); reading the "
         "clocks adds 0.2 to 0.7 µs to each. Micro-benchmarks are in [MICRO.md](MICRO.md).\n",

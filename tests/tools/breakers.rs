@@ -165,8 +165,16 @@ fn r9_no_model_breaks_a_format() {
             ("a tag inside", call(format, "add", "</parameter>", "</tool_call>")),
             ("nothing", String::new()),
         ];
-        for (how, script) in &bad {
-            for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Named("add".into())] {
+        for (number, (how, script)) in bad.iter().enumerate() {
+            // What a format has before any answer isn't what is to be broken.
+            let lead = match format {
+                "minimax-m2" => "Hm.\n</think>\n\n",
+                "harmony" if *how == "text alone" => "<|channel|>final<|message|>",
+                _ => "",
+            };
+            let script = &format!("{lead}{script}");
+            let forced = if number % 2 == 0 { ToolChoice::Required } else { ToolChoice::Named("add".into()) };
+            for choice in [ToolChoice::Auto, forced] {
                 let Some(reply) = say(format, script, |request| request.tool_choice = choice.clone()) else {
                     return;
                 };
@@ -178,7 +186,8 @@ fn r9_no_model_breaks_a_format() {
                 );
                 if choice.requires_call() && reply.finish.reason != FinishReason::Length {
                     assert!(!reply.tool_calls.is_empty(), "{place}");
-                    assert_eq!(reply.text, "", "{place}");
+                    // Harmony's preamble may stand before a call.
+                    assert!(reply.text.is_empty() || format == "harmony", "{place}");
                     assert_eq!(reply.finish.reason, FinishReason::ToolCalls, "{place}");
                 }
                 if *how == "text alone" && choice == ToolChoice::Auto {

@@ -26,7 +26,8 @@ pub(super) fn vocabulary_of(format: &str) -> &'static str {
 
 /// A compiler over that vocabulary, which knows the markers of its own formats.
 pub(super) fn compiler(name: &'static str) -> Option<Arc<Compiler>> {
-    static COMPILERS: OnceLock<Mutex<HashMap<&'static str, Option<Arc<Compiler>>>>> = OnceLock::new();
+    type Compilers = HashMap<&'static str, Option<Arc<Compiler>>>;
+    static COMPILERS: OnceLock<Mutex<Compilers>> = OnceLock::new();
     let mut all = COMPILERS.get_or_init(Mutex::default).lock().unwrap();
     all.entry(name)
         .or_insert_with(|| {

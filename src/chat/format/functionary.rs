@@ -201,7 +201,7 @@ async fn block(cx: &mut Cx, after: usize) -> Option<(String, usize)> {
             Some(crate::chat::reply::Unit::Char(c))
                 if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') =>
             {
-                name.push(c)
+                name.push(c);
             }
             _ => return None,
         }

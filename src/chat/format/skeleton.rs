@@ -178,7 +178,9 @@ impl<'a> Skeleton<'a> {
             let mut ids: BTreeSet<TokenId> =
                 self.markers.ids().chain(self.plan.reserved.iter().copied()).collect();
             for strip in self.plan.strips {
-                self.markers.token(strip).map(|id| ids.remove(&id));
+                if let Some(id) = self.markers.token(strip) {
+                    ids.remove(&id);
+                }
             }
             if let Some(vocab) = self.markers.vocab() {
                 ids.extend(vocab.stop_tokens());

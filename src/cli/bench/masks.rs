@@ -52,7 +52,12 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
         corpus,
         vocab,
         ways,
-        options: WalkOptions { limit: timeout, twice: args.twice, forced: !args.no_forced, times: jobs == 1 },
+        options: WalkOptions {
+            limit: timeout,
+            twice: args.twice,
+            forced: !args.no_forced,
+            times: jobs == 1 || args.times,
+        },
         jobs,
     });
     let settings = settings(args, &plan, options);

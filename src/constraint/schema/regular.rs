@@ -133,6 +133,23 @@ impl Regular {
         }
     }
 
+    /// The language between two texts. Intersections stay outermost, because the engine sees only there that ordinary
+    /// tokens go on: what is between fixed texts has something in common exactly when the whole has.
+    pub(super) fn between(before: &str, language: &Self, after: &str) -> Self {
+        match language {
+            Self::And(parts) if parts.iter().any(|part| !matches!(part, Self::Not(_))) => {
+                Self::and(parts.iter().map(|part| match part {
+                    Self::Not(inner) => Self::between(before, inner, after).complement(),
+                    part => Self::between(before, part, after),
+                }))
+            }
+            Self::Or(parts) if parts.iter().any(|part| matches!(part, Self::And(_) | Self::Or(_))) => {
+                Self::or(parts.iter().map(|part| Self::between(before, part, after)))
+            }
+            _ => Self::concat([Self::literal(before), language.clone(), Self::literal(after)]),
+        }
+    }
+
     /// Whether only parts that can't be empty were put together, so that no search is needed.
     fn is_plainly_inhabited(&self) -> bool {
         match self {

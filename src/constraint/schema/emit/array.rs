@@ -40,19 +40,13 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn empty_array(&mut self) -> Vec<Symbol> {
-        self.words(&[Regular::literal("["), Regular::literal("]")])
-    }
-
     /// `[`, the items of the prefix as far as there are any, later ones, `]`.
     fn plain_array(&mut self, shape: &ArrayShape) -> Result<RuleId, ConstraintError> {
-        let open = self.opening("[");
-        let open = self.rules.terminal(open);
-        let close = self.closing("]");
-        let close = self.rules.terminal(close);
-        let empty = self.empty_array();
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
+        let comma = self.word(comma);
         let later = match shape.rest.first() {
             Some(item) if self.productive.has(item.value) => Some(self.value(item.value)?),
             _ => None,
@@ -116,12 +110,10 @@ impl Emitter<'_, '_> {
     /// An array in which items of some kinds are counted: a rule for each count there may be.
     fn counted_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
-        let open = self.opening("[");
-        let open = self.rules.terminal(open);
-        let close = self.closing("]");
-        let close = self.rules.terminal(close);
-        let empty = self.empty_array();
+        let comma = self.word(comma);
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         // Beyond these, one more makes no difference.
         let last = shape.max.unwrap_or((shape.prefix.len() as u64).max(shape.min));
         let mut known: HashMap<Progress, RuleId> = HashMap::new();
@@ -175,13 +167,11 @@ impl Emitter<'_, '_> {
 
     /// An array of different items out of few: which were used is a set of bits.
     fn few_items(&mut self, shape: &ArrayShape, domain: &[Regular]) -> RuleId {
-        let open = self.opening("[");
-        let open = self.rules.terminal(open);
-        let close = self.closing("]");
-        let close = self.rules.terminal(close);
-        let empty = self.empty_array();
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
+        let comma = self.word(comma);
         let most = shape.max.unwrap_or(u64::MAX).min(domain.len() as u64);
         let items: Vec<_> = domain.iter().map(|item| self.rules.terminal(item.clone())).collect();
         let rest = self.rules.declare(true);

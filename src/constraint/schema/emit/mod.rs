@@ -208,9 +208,8 @@ impl Emitter<'_, '_> {
             symbols.push(self.number(set, state)?);
         }
         if let Some(bodies) = &shape.texts {
-            let quote = Regular::literal("\"");
             let bodies = self.capped(bodies);
-            symbols.push(self.rules.terminal(Regular::concat([quote.clone(), bodies, quote])));
+            symbols.push(self.rules.terminal(Regular::between("\"", &bodies, "\"")));
         }
         Ok(symbols)
     }
@@ -268,33 +267,38 @@ impl Emitter<'_, '_> {
         rules[automaton.start]
     }
 
-    /// Texts one after the other, with white space between them where that is free.
-    fn words(&mut self, words: &[Regular]) -> Vec<Symbol> {
+    /// The terminal of a text.
+    fn word(&mut self, word: impl Into<String>) -> Symbol {
+        self.rules.terminal(Regular::literal(word))
+    }
+
+    /// Two brackets with nothing in them.
+    fn empty(&mut self, open: &str, close: &str) -> Vec<Symbol> {
         if self.options.whitespace.is_free() {
-            words.iter().map(|word| self.rules.terminal(word.clone())).collect()
+            vec![self.word(open), self.word(close)]
         } else {
-            vec![self.rules.terminal(Regular::concat(words.iter().cloned()))]
+            vec![self.word(format!("{open}{close}"))]
         }
     }
 
     /// An opening bracket and the white space before what is inside.
-    fn opening(&self, bracket: &str) -> Regular {
-        Regular::literal(format!("{bracket}{}", self.line(1)))
+    fn opening(&self, bracket: &str) -> String {
+        format!("{bracket}{}", self.line(1))
     }
 
     /// The white space after what is inside, and the closing bracket.
-    fn closing(&self, bracket: &str) -> Regular {
-        Regular::literal(format!("{}{bracket}", self.line(0)))
+    fn closing(&self, bracket: &str) -> String {
+        format!("{}{bracket}", self.line(0))
     }
 
-    fn comma(&self) -> Regular {
+    fn comma(&self) -> String {
         let space = if self.options.whitespace == Whitespace::Spaced { " " } else { "" };
-        Regular::literal(format!(",{space}{}", self.line(1)))
+        format!(",{space}{}", self.line(1))
     }
 
-    fn colon(&self) -> Regular {
+    fn colon(&self) -> &'static str {
         let space = matches!(self.options.whitespace, Whitespace::Spaced | Whitespace::Pretty(_));
-        Regular::literal(if space { ": " } else { ":" })
+        if space { ": " } else { ":" }
     }
 
     /// A new line and its indentation, where white space has lines.

@@ -28,12 +28,14 @@ struct Plan {
 }
 
 struct Named {
+    /// The name's spelling, without quotes.
     key: Regular,
     value: Symbol,
     required: bool,
 }
 
 struct Free {
+    /// The names' spellings, without quotes.
     key: Regular,
     value: Symbol,
     proves: u32,
@@ -89,7 +91,7 @@ impl Emitter<'_, '_> {
         }
         for index in order {
             let property = &shape.named[index];
-            let key = Regular::literal(format!("\"{}\"", string::spell(&property.name)));
+            let key = Regular::literal(string::spell(&property.name));
             if repeatable[index] {
                 free.push(Free { key, value: self.value(property.value)?, proves: 0 });
                 continue;
@@ -99,8 +101,7 @@ impl Emitter<'_, '_> {
         }
         for class in &shape.free {
             if self.productive.has(class.value) {
-                let quote = Regular::literal("\"");
-                let key = Regular::concat([quote.clone(), (*class.names).clone(), quote]);
+                let key = (*class.names).clone();
                 free.push(Free { key, value: self.value(class.value)?, proves: class.proves });
             }
         }
@@ -156,20 +157,21 @@ impl Emitter<'_, '_> {
     }
 
     /// The symbols of a property's name, after the brace or a comma.
-    fn key(&mut self, first: bool, key: &Regular) -> Vec<Symbol> {
+    fn key(&mut self, first: bool, name: &Regular) -> Vec<Symbol> {
         let before = if first { self.opening("{") } else { self.comma() };
         let colon = self.colon();
-        self.words(&[before, key.clone(), colon])
-    }
-
-    fn empty_object(&mut self) -> Vec<Symbol> {
-        self.words(&[Regular::literal("{"), Regular::literal("}")])
+        if self.options.whitespace.is_free() {
+            let name = Regular::between("\"", name, "\"");
+            return vec![self.word(before), self.rules.terminal(name), self.word(colon)];
+        }
+        let key = Regular::between(&format!("{before}\""), name, &format!("\"{colon}"));
+        vec![self.rules.terminal(key)]
     }
 
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
         let close = self.closing("}");
-        let close = self.rules.terminal(close);
+        let close = self.word(close);
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
         let first = self.rules.declare(false);
@@ -208,7 +210,7 @@ impl Emitter<'_, '_> {
             } else {
                 let enough = progress.count >= plan.min && plan.witnesses == 0;
                 if enough {
-                    let end = if progress.first { self.empty_object() } else { vec![close.clone()] };
+                    let end = if progress.first { self.empty("{", "}") } else { vec![close.clone()] };
                     alternatives.push(Alternative::new(end));
                 }
                 for free in &plan.free {
@@ -277,7 +279,7 @@ impl Emitter<'_, '_> {
     /// a bit for each witness.
     fn object_in_any_order(&mut self, plan: &Plan) -> Result<RuleId, ConstraintError> {
         let close = self.closing("}");
-        let close = self.rules.terminal(close);
+        let close = self.word(close);
         let names = plan.named.len();
         let required = plan.named.iter().filter(|property| property.required).count();
         let counter = plan.free_counter();
@@ -328,7 +330,7 @@ impl Emitter<'_, '_> {
             later.push(Alternative::new(key.into_iter().chain(next)).when(room.clone()));
         }
         if required == 0 && plan.min == 0 && plan.witnesses == 0 {
-            first.push(Alternative::new(self.empty_object()));
+            first.push(Alternative::new(self.empty("{", "}")));
         }
         self.rules.define(rest, later);
         self.check_rules()?;
