@@ -56,8 +56,12 @@ pub(crate) struct Named {
 pub(crate) struct Open {
     /// Strings: any may follow any beginning.
     pub(crate) strings: bool,
-    /// Numbers: any, or any whole ones.
+    /// Strings of fewer characters than this: any may follow.
+    pub(crate) shorter: u64,
+    /// Numbers that aren't negative: any greater ones, or any whole ones.
     pub(crate) numbers: bool,
+    /// The same of negative ones, and smaller ones.
+    pub(crate) negative: bool,
     /// Arrays and objects: another part may always be added.
     pub(crate) parts: bool,
     /// Some of these are items.

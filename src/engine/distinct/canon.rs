@@ -136,11 +136,9 @@ impl Begun {
                     (None, _) => return true,
                 }
             } else {
-                let same =
-                    |((_, own), (_, other_value)): (&(Vec<u8>, Vec<u8>), &(Range<usize>, Range<usize>))| {
-                        canonical(&other[other_value.clone()]) == *own
-                    };
-                if open.parts.len() > members.len() || !open.parts.iter().zip(&members).all(same) {
+                let mut both = open.parts.iter().zip(&members);
+                let same = both.all(|((_, own), (_, member))| canonical(&other[member.clone()]) == *own);
+                if open.parts.len() > members.len() || !same {
                     return false;
                 }
                 match members.get(open.parts.len()) {

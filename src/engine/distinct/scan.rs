@@ -205,11 +205,16 @@ impl Scan {
             tight = if frame.array {
                 let open = match begun.first() {
                     Some(b'"') => {
-                        place.items.strings || (begun.len() == 1 && below(frame.items, place.items.texts))
+                        place.items.strings
+                            || (begun.len() == 1 && below(frame.items, place.items.texts))
+                            || characters(&begun[1..]).is_some_and(|count| count < place.items.shorter)
                     }
                     // After a zero comes no digit; after another number there may be one more.
-                    Some(b'-' | b'0'..=b'9') => {
-                        place.items.numbers && !matches!(begun, b"0" | b"-0") && begun.len() < LONGEST_NUMBER
+                    Some(b'-') => {
+                        place.items.negative && !matches!(begun, b"-0") && begun.len() < LONGEST_NUMBER
+                    }
+                    Some(b'0'..=b'9') => {
+                        place.items.numbers && !matches!(begun, b"0") && begun.len() < LONGEST_NUMBER
                     }
                     Some(b'[' | b'{') => place.items.parts,
                     Some(_) => false,
@@ -224,9 +229,8 @@ impl Scan {
                     texts.any(|text| begun.may_become(text))
                 }
             } else {
-                !place.endless_keys
-                    && !(begun.len() <= 1 && below(frame.items, place.key_supply))
-                    && texts.any(|text| text.starts_with(begun))
+                let open = place.endless_keys || (begun.len() <= 1 && below(frame.items, place.key_supply));
+                !open && texts.any(|text| text.starts_with(begun))
             };
             !tight
         });
@@ -406,6 +410,18 @@ impl Scan {
     fn items(&self) -> bool {
         self.frame().array && self.place(self.frame()).is_some_and(|place| place.unique)
     }
+}
+
+/// Characters of a string that is being written, if the last is whole.
+fn characters(body: &[u8]) -> Option<u64> {
+    let (mut count, mut rest) = (0, std::str::from_utf8(body).ok()?.chars());
+    while let Some(next) = rest.next() {
+        if next == '\\' && rest.next()? == 'u' {
+            rest.nth(3)?;
+        }
+        count += 1;
+    }
+    Some(count)
 }
 
 /// Whether there are more than so many.

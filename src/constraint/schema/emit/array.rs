@@ -179,7 +179,7 @@ impl Emitter<'_, '_> {
         let mut alternatives = Vec::new();
         if shape.min <= most {
             let end = (shape.min > 1).then_some(Condition::BitsAtLeast(Field::ALL, shape.min));
-            alternatives.push(Alternative::new([close.clone()]).when(end));
+            alternatives.push(Alternative::new([close]).when(end));
             for (bit, item) in items.iter().enumerate() {
                 let fits = (most < domain.len() as u64).then_some(Condition::BitsBelow(Field::ALL, most));
                 let next = Symbol::With(rest, Parameter::Set(1 << bit));

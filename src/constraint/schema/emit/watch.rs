@@ -170,16 +170,29 @@ impl Emitter<'_, '_> {
 
     /// Which items can always become another one.
     fn open(&mut self, states: &[StateId]) -> Result<Open, ConstraintError> {
-        let mut open = Open { strings: true, numbers: true, parts: true, all: true, ..Open::default() };
+        let mut open = Open {
+            strings: true,
+            shorter: u64::MAX,
+            numbers: true,
+            negative: true,
+            parts: true,
+            all: true,
+            ..Open::default()
+        };
         let (mut arrays, mut objects) = (0, 0);
         let (mut numbers, mut strings) = (false, false);
         for &state in states.iter().filter(|state| self.productive.has(**state)) {
             let shape = self.analysis.shape(state)?;
             open.all &= !shape.null && shape.truth == [false; 2];
-            let endless = self.options.string_cap.is_none();
-            open.strings &= shape.texts.as_ref().is_none_or(|texts| endless && *texts == string::universe());
-            let any = |set: &NumberSet| matches!(set, NumberSet::All | NumberSet::Integer);
-            open.numbers &= shape.numbers.as_ref().is_none_or(any);
+            if let Some(texts) = &shape.texts {
+                let cap = self.options.string_cap.map_or(u64::MAX, u64::from);
+                open.shorter = open.shorter.min(string::greatest_length(texts).unwrap_or(0)).min(cap);
+            }
+            if let Some(set) = &shape.numbers {
+                let (greater, smaller) = endless_numbers(set);
+                open.numbers &= greater;
+                open.negative &= smaller;
+            }
             numbers |= shape.numbers.is_some();
             strings |= shape.texts.is_some();
             for array in &shape.arrays {
@@ -202,8 +215,10 @@ impl Emitter<'_, '_> {
         }
         // Which of several ways an array is being written in isn't known.
         open.parts &= arrays <= 1 && objects <= 1;
-        open.any =
-            (strings && open.strings) || (numbers && open.numbers) || (arrays + objects > 0 && open.parts);
+        open.strings = open.shorter == u64::MAX;
+        open.any = (strings && open.strings)
+            || (numbers && (open.numbers || open.negative))
+            || (arrays + objects > 0 && open.parts);
         // After a zero comes no other digit.
         open.all &= open.strings && open.parts && !numbers;
         Ok(open)
@@ -291,6 +306,20 @@ impl Emitter<'_, '_> {
         }
         watch.items.get_or_insert(pointer);
         Ok(())
+    }
+}
+
+/// Whether a set has all greater numbers, or whole ones, from some on; and all smaller ones.
+fn endless_numbers(set: &NumberSet) -> (bool, bool) {
+    match set {
+        NumberSet::All | NumberSet::Integer => (true, true),
+        NumberSet::AtLeast(_) | NumberSet::Above(_) => (true, false),
+        NumberSet::AtMost(_) | NumberSet::Below(_) => (false, true),
+        NumberSet::And(parts) => parts
+            .iter()
+            .map(endless_numbers)
+            .fold((true, true), |(greater, smaller), part| (greater && part.0, smaller && part.1)),
+        _ => (false, false),
     }
 }
 

@@ -13,7 +13,7 @@ mod substring;
 
 pub(super) use ecma::pattern;
 pub(super) use format::{Format, language as format};
-pub(super) use quote::{length, literal, spell, universe};
+pub(super) use quote::{greatest_length, length, literal, spell, universe};
 pub(super) use substring::substring;
 
 use super::regular::Regular;

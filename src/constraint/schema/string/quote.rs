@@ -41,6 +41,24 @@ pub(in super::super) fn length(min: u64, max: Option<u64>) -> Regular {
     }
 }
 
+/// The greatest length of strings of which nothing else is asked but a length; `u64::MAX` where there is none.
+pub(in super::super) fn greatest_length(language: &Regular) -> Option<u64> {
+    match language {
+        Regular::Pattern(text) => {
+            let count = text.strip_prefix(CHARACTER)?;
+            if matches!(count, "*" | "+") {
+                return Some(u64::MAX);
+            }
+            let (_, max) = count.strip_prefix('{')?.strip_suffix('}')?.split_once(',')?;
+            if max.is_empty() { Some(u64::MAX) } else { max.parse().ok() }
+        }
+        Regular::And(parts) => {
+            parts.iter().map(greatest_length).try_fold(u64::MAX, |least, max| Some(least.min(max?)))
+        }
+        _ => None,
+    }
+}
+
 /// The text between the quotes.
 pub(in super::super) fn spell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
