@@ -45,6 +45,10 @@ impl CompiledConstraint {
 
     /// The same, with what is watched beside the grammar.
     pub(super) fn with_watch(self, watch: Option<(Arc<Watch>, Arc<Tokens>)>) -> Self {
+        if let Some((_, tokens)) = &watch {
+            // Better now than at some token.
+            tokens.prepare();
+        }
         Self { watch, ..self }
     }
 

@@ -40,6 +40,11 @@ impl Tokens {
         &self.vocab
     }
 
+    /// Makes what takes tens of milliseconds for a large vocabulary.
+    pub(in super::super) fn prepare(&self) {
+        self.tables();
+    }
+
     pub(super) fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| Tables::new(&self.vocab))
     }
