@@ -1,5 +1,8 @@
 # make test   everything that must pass: format, lints, tests, documentation tests
-# make bench  criterion benches
+# make bench  coverage and speed on public collections, beside other engines; writes benches/RESULTS.md. Needs the data
+#             folder (BENCH_DATA), and fetches the other engines. Steps: bench-coverage, bench-masks, bench-peers,
+#             bench-suite, bench-decode, bench-report
+# make microbench  criterion benches
 # make fixtures  tokenizers and models that the tests use, into the user's cache
 
 CARGO ?= cargo
@@ -7,7 +10,20 @@ PYTHON ?= python3
 FIXTURES ?= $(or $(MASKWRIGHT_FIXTURES),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/maskwright/fixtures)
 export MASKWRIGHT_FIXTURES := $(FIXTURES)
 
-.PHONY: test lint fixtures bench
+BENCH_DATA ?= $(or $(MASKWRIGHT_DATA),../shared/data)
+BENCH_OUT ?= target/bench
+BENCH_PYTHON = $(BENCH_OUT)/python/bin/python
+BENCH_TOKENIZER = $(FIXTURES)/tokenizers/llama3_1/tokenizer.json
+BENCH_MODEL = $(FIXTURES)/models/SmolLM2-135M-Instruct.Q4_1.gguf
+# Schemas of the run beside other engines, and CPU seconds that each engine has for one of them.
+BENCH_SAMPLE ?= 1000
+BENCH_TIMEOUT ?= 2
+BENCH_THREADS ?= 1 2
+BENCH_JOBS ?= 2
+MASKWRIGHT ?= $(or $(CARGO_TARGET_DIR),target)/release/maskwright
+BENCH_MASKS = $(MASKWRIGHT) bench masks --data $(BENCH_DATA)/maskbench --tokenizer $(BENCH_TOKENIZER)
+
+.PHONY: test lint fixtures microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
 
 test: lint fixtures
 	MASKWRIGHT_REQUIRE_FIXTURES=1 $(CARGO) test --release --locked --lib --bins --tests --no-fail-fast
@@ -22,5 +38,48 @@ lint:
 fixtures:
 	$(PYTHON) tests/fetch_fixtures.py
 
-bench: fixtures
+microbench: fixtures
 	$(CARGO) bench --locked
+
+bench: bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
+
+bench-build: fixtures
+	$(CARGO) build --release --locked
+	mkdir -p $(BENCH_OUT)
+
+# Every schema; no times, so that threads may run side by side.
+bench-coverage: bench-build
+	$(BENCH_MASKS) --engine maskwright --engine maskwright-any --engine llguidance --jobs $(BENCH_JOBS) \
+		--json $(BENCH_OUT)/coverage.json
+
+# Times on one thread, first and second pass, and masks compared bit by bit.
+bench-masks: bench-build
+	$(BENCH_MASKS) --engine maskwright --engine maskwright-any --engine llguidance --engine llguidance-shared \
+		--sample $(BENCH_SAMPLE) --twice --verify --json $(BENCH_OUT)/masks.json
+
+PEER = --peer $(1)="$(BENCH_PYTHON) benches/peers/worker.py $(1) $(BENCH_TOKENIZER)"
+bench-peers: bench-build $(BENCH_PYTHON)
+	$(BENCH_MASKS) --engine maskwright --engine maskwright-any --engine llguidance --sample $(BENCH_SAMPLE) \
+		$(foreach peer,xgrammar xgrammar-compliant outlines-core lm-format-enforcer llama.cpp,$(call PEER,$(peer))) \
+		--no-forced --timeout $(BENCH_TIMEOUT) --jobs $(BENCH_JOBS) --times --json $(BENCH_OUT)/peers.json
+
+bench-suite: bench-build
+	$(MASKWRIGHT) bench suite --data $(BENCH_DATA)/json-schema-test-suite --tokenizer $(BENCH_TOKENIZER) \
+		--draft 2020-12 --draft 7 --draft 6 --draft 4 --json $(BENCH_OUT)/suite.json
+
+bench-decode: bench-build $(BENCH_PYTHON)
+	for threads in $(BENCH_THREADS); do \
+		$(MASKWRIGHT) bench decode --model $(BENCH_MODEL) --threads $$threads \
+			--json $(BENCH_OUT)/decode-$$threads.json || exit; \
+		$(BENCH_PYTHON) benches/peers/decode.py $(BENCH_MODEL) --maskwright $(MASKWRIGHT) --threads $$threads \
+			--json $(BENCH_OUT)/peer-decode-$$threads.json || exit; \
+	done
+
+bench-report: $(BENCH_PYTHON)
+	$(BENCH_PYTHON) benches/report.py $(BENCH_OUT)
+
+$(BENCH_PYTHON): benches/peers/requirements.txt
+	$(PYTHON) -m venv $(BENCH_OUT)/python
+	$(BENCH_PYTHON) -m pip install --quiet --requirement benches/peers/requirements.txt
+	$(BENCH_PYTHON) -m pip install --quiet --no-deps xgrammar==0.2.9
+	touch $@

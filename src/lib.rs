@@ -32,7 +32,7 @@
 //! | [`constraint`] | schemas, grammars and expressions into a vocabulary-free [`Grammar`](constraint::Grammar) |
 //! | [`engine`] | a grammar into masks: [`Compiler`], [`CompiledConstraint`], [`Matcher`] |
 //! | [`sample`] | a row of logits and a mask into a token: [`Sampler`] |
-//! | [`chat`] | a conversation into a prompt, by the model's own template |
+//! | [`chat`] | a conversation and tools into a prompt and the form of a reply; a reply into text, reasoning and calls |
 //! | [`model`] | tokens into logits |
 //! | [`generate`] | all of these into a reply, piece by piece |
 //! | [`backend`] | a request into events |

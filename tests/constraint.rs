@@ -2,7 +2,7 @@
 
 use maskwright::{
     Compiler, Constraint, Limits, Vocabulary,
-    constraint::{ConstraintError, JsonSchema, SchemaOptions, Whitespace},
+    constraint::{ConstraintError, JsonSchema, SchemaOptions, UnknownKeywords, Whitespace},
     engine::CompileError,
     vocab::ParseSpecials,
 };
@@ -57,7 +57,7 @@ fn finding_the_place_in_a_large_schema_is_bounded() {
         properties
             .insert(format!("property{index}"), json!({"type": "string", "description": "x".repeat(100)}));
     }
-    properties.insert("last".into(), json!({"type": "array", "uniqueItems": true}));
+    properties.insert("last".into(), json!({"type": "array", "not": {"uniqueItems": true}}));
     let constraint = Constraint::JsonSchema(JsonSchema::from(json!({"properties": properties})));
     let error = refusal(&compiler, &constraint).unwrap().to_string();
     assert!(error.starts_with("json schema: at "), "{error}");
@@ -94,11 +94,15 @@ fn white_space_is_bounded_and_as_asked() {
 fn an_unknown_keyword_is_warned_of_or_refused() {
     let compiler = compiler();
     let schema = JsonSchema::from(json!({"type": "string", "minLenght": 3}));
+    let error = refusal(&compiler, &Constraint::JsonSchema(schema.clone())).unwrap().to_string();
+    assert!(error.starts_with("json schema: at /minLenght: "), "{error}");
+    let unknown = |unknown| SchemaOptions { unknown, ..SchemaOptions::default() };
+    let schema = schema.with_options(unknown(UnknownKeywords::Warn));
     let compiled =
         compiler.compile(&Constraint::JsonSchema(schema.clone()).to_grammar(compiler.limits()).unwrap());
     let warnings = compiled.unwrap().warnings().to_vec();
     assert!(warnings.len() == 1 && warnings[0].contains("did you mean `minLength`?"), "{warnings:?}");
-    let strict = schema.with_options(SchemaOptions { strict: true, ..SchemaOptions::default() });
+    let strict = schema.with_options(unknown(UnknownKeywords::Refuse));
     let error = refusal(&compiler, &Constraint::JsonSchema(strict)).unwrap().to_string();
     assert!(error.starts_with("json schema: at /minLenght: "), "{error}");
 }

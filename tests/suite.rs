@@ -3,6 +3,7 @@
 // Clippy takes only functions marked `#[test]` for tests, not what they call; nothing here is public.
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::print_stdout)]
 
+mod bench;
 mod chat;
 mod cli;
 mod constraint;

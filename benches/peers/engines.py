@@ -250,6 +250,8 @@ class LlamaCpp:
         from llama_cpp.llama_grammar import json_schema_to_gbnf
 
         self.lib, self.to_gbnf = llama_cpp, json_schema_to_gbnf
+        self.log = llama_cpp.llama_log_callback(lambda *_: None)
+        llama_cpp.llama_log_set(self.log, None)
         tokenizer = Tokenizer(path)
         self.size = tokenizer.size
         with tempfile.TemporaryDirectory() as scratch:

@@ -82,9 +82,11 @@ impl Conversation {
         // A constraint on the whole reply leaves no place to think in, unless that is asked for.
         let bound = answer.is_some() && shown.is_empty() && !self.format.always_thinks();
         let think = request.think.unwrap_or(!bound);
-        let mut options = RenderOptions::default();
-        options.max_bytes = limits.prompt_bytes;
-        options.kwargs.clone_from(&request.template_arguments);
+        let mut options = RenderOptions {
+            kwargs: request.template_arguments.clone(),
+            max_bytes: limits.prompt_bytes,
+            ..RenderOptions::default()
+        };
         for name in ["enable_thinking", "thinking"] {
             if (request.think.is_some() || bound) && !options.kwargs.contains_key(name) {
                 options.kwargs.insert(name.into(), think.into());
@@ -130,7 +132,7 @@ impl Conversation {
         let text = self.format.describe(tools);
         match messages.first_mut() {
             Some(first) if first.role == Role::System => {
-                first.content = format!("{}\n\n{text}", first.content)
+                first.content = format!("{}\n\n{text}", first.content);
             }
             _ => messages.insert(0, Message::system(text.as_str())),
         }

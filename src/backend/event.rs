@@ -77,7 +77,7 @@ impl Reply {
                     parsed.add(Delta::ToolCallStarted { index, id, name });
                 }
                 Event::ToolCallArguments { index, json } => {
-                    parsed.add(Delta::ToolCallArguments { index, json })
+                    parsed.add(Delta::ToolCallArguments { index, json });
                 }
                 Event::ToolCallFinished { index, complete } => {
                     parsed.add(Delta::ToolCallFinished { index, complete });

@@ -83,7 +83,11 @@ fn collect(root: &Path, folder: &Path, files: &mut Files) -> Result<(), BenchErr
 
 /// The name from `tests/` on, where it is a test's.
 fn test_name(name: &str) -> Option<String> {
-    let start = if name.starts_with("tests/") { 0 } else { name.find("/tests/")? + 1 };
+    let starts = |folder: &str| {
+        let inside = || name.find(&format!("/{folder}/")).map(|place| place + 1);
+        if name.starts_with(&format!("{folder}/")) { Some(0) } else { inside() }
+    };
+    let start = starts("tests").or_else(|| starts("remotes"))?;
     name.ends_with(".json").then(|| name[start..].to_owned())
 }
 
@@ -95,7 +99,9 @@ mod tests {
     fn names_begin_with_tests_wherever_the_suite_lies() {
         assert_eq!(test_name("suite/tests/draft7/a.json").as_deref(), Some("tests/draft7/a.json"));
         assert_eq!(test_name("tests/draft7/a.json").as_deref(), Some("tests/draft7/a.json"));
-        assert_eq!(test_name("remotes/a.json"), None);
+        assert_eq!(test_name("suite/remotes/a.json").as_deref(), Some("remotes/a.json"));
+        assert_eq!(test_name("remotes/a.json").as_deref(), Some("remotes/a.json"));
+        assert_eq!(test_name("bin/a.json"), None);
         assert_eq!(test_name("tests/README.md"), None);
     }
 

@@ -54,6 +54,9 @@ struct Way {
     name: &'static str,
     request: Request,
     rounds: Vec<Round>,
+    /// Grammar time of the round before those that count: the first reply under the constraint. The others repeat
+    /// it word for word, and find its masks known.
+    first_grammar: Option<Duration>,
 }
 
 struct Round {
@@ -90,6 +93,8 @@ pub(crate) fn run(
             // The first round warms caches.
             if round > 0 {
                 way.rounds.push(measured);
+            } else {
+                way.first_grammar = Some(measured.finish.timings.grammar);
             }
             done += 1;
             tick(done, all);
@@ -121,8 +126,10 @@ fn ways(options: DecodeOptions) -> Result<Vec<Way>, BenchError> {
             max_tokens: Some(options.max_tokens),
             ..Request::new(Input::Chat(vec![Message::user(case.prompt.as_str())]))
         };
-        let mut way =
-            |name, request| ways.push(Way { case: case.name.clone(), name, request, rounds: Vec::new() });
+        let mut way = |name, request| {
+            let case = case.name.clone();
+            ways.push(Way { case, name, request, rounds: Vec::new(), first_grammar: None });
+        };
         let constraint = case.constraint();
         // Two cases may share a prompt, whose free reply is measured once.
         if !prompts.contains(&case.prompt) {
@@ -155,7 +162,9 @@ fn reply(local: &Local, request: &Request) -> Result<Round, BackendError> {
 /// Tokens a second while a prompt is read.
 fn read(local: &Local) -> Result<f64, BenchError> {
     let fail = |error: &dyn std::fmt::Display| BenchError::Engine(error.to_string());
-    let prompt: Vec<u32> = (0..PREFILL).map(|place| 1_000 + place).collect();
+    // Any tokens do.
+    let size = u32::try_from(local.model().vocabulary().size()).unwrap_or(u32::MAX).max(1);
+    let prompt: Vec<u32> = (0..PREFILL).map(|place| (1_000 + place) % size).collect();
     let mut decoder = local.model().open().map_err(|error| fail(&error))?;
     let start = Instant::now();
     std::hint::black_box(decoder.feed(&prompt).map_err(|error| fail(&error))?);
@@ -182,6 +191,7 @@ impl Way {
             "decode_ms": ms(&|round| round.finish.timings.decode),
             "grammar_ms": ms(&|round| round.finish.timings.grammar),
             "grammar_percent": median(share),
+            "first_grammar_ms": median(self.first_grammar.iter().map(|time| time.as_secs_f64() * 1e3)),
             "sample_ms": ms(&|round| round.finish.timings.sample),
             "prompt_tokens": usage.map(|usage| usage.prompt_tokens),
             "tokens": usage.map(|usage| usage.completion_tokens),

@@ -18,6 +18,15 @@ pub(crate) trait Engine: Send + Sync {
     /// Compiles a schema; what this takes is the compile time.
     fn compile(&self, schema: Value) -> Result<Box<dyn Template>, String>;
 
+    /// The same, with documents that the schema's references may name by their addresses, if the engine takes any.
+    fn compile_with(
+        &self,
+        schema: Value,
+        _documents: &[(String, Value)],
+    ) -> Result<Box<dyn Template>, String> {
+        self.compile(schema)
+    }
+
     /// A session of a schema that this engine has compiled before, as a user with a cache of grammars gets it.
     fn reopen(&self, schema: Value, template: &mut dyn Template) -> Result<Box<dyn Session>, String> {
         let _ = schema;

@@ -68,6 +68,19 @@ impl Engine for Ours {
         Ok(Box::new(self.compiled(schema)?))
     }
 
+    fn compile_with(
+        &self,
+        schema: Value,
+        documents: &[(String, Value)],
+    ) -> Result<Box<dyn Template>, String> {
+        let schema = JsonSchema::from(schema).with_options(self.options);
+        let schema = schema.with_documents(documents.iter().cloned());
+        let grammar = Constraint::JsonSchema(schema).to_grammar(self.compiler.limits());
+        let grammar = grammar.map_err(|error| error.to_string())?;
+        let compiled = self.compiler.compile(&grammar).map_err(|error| error.to_string())?;
+        Ok(Box::new(Compiled(compiled)))
+    }
+
     fn reopen(&self, schema: Value, _template: &mut dyn Template) -> Result<Box<dyn Session>, String> {
         self.compiled(schema)?.open()
     }

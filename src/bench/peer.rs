@@ -20,7 +20,6 @@ use serde_json::json;
 
 use super::{
     record::{Outcome, Record},
-    runner::PATIENCE,
     walk::{Task, WalkOptions},
 };
 
@@ -28,6 +27,15 @@ use super::{
 pub(super) const START: Duration = Duration::from_secs(600);
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Beyond this multiple of the CPU limit, in wall time, a process that hasn't used its CPU time isn't working but
+/// waiting. Generous, as machines are shared.
+const PATIENCE: u32 = 60;
+
+/// Wall time for an answer.
+pub(super) fn patience(limit: Duration) -> Duration {
+    limit.saturating_mul(PATIENCE)
+}
 
 /// An engine in a process of its own.
 pub(crate) struct Peer {
@@ -153,7 +161,7 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => return Err(Silence::Ended),
                 Err(RecvTimeoutError::Timeout) => {
                     let used = self.cpu().zip(before).map(|(now, before)| now.saturating_sub(before));
-                    if used.is_some_and(|used| used > cpu_limit) || begun.elapsed() > limit * PATIENCE {
+                    if used.is_some_and(|used| used > cpu_limit) || begun.elapsed() > patience(limit) {
                         return Err(Silence::OutOfTime);
                     }
                 }

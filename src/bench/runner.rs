@@ -28,7 +28,7 @@ use crate::vocab::Vocabulary;
 pub(super) const VERIFY: &str = "verify";
 
 /// Beyond this multiple of the CPU limit, in wall time, a schema is given up. Generous, as machines are shared.
-pub(super) const PATIENCE: u32 = 12;
+const PATIENCE: u32 = 12;
 /// Schemas nest deeply, and parsers are recursive.
 const STACK: usize = 64 << 20;
 
@@ -124,7 +124,7 @@ pub(crate) fn run(
     let patience = plan.options.limit.saturating_mul(PATIENCE);
     // Peers keep limits of their own, and may have to begin anew before a schema.
     let patient = |unit: usize| match plan.ways[units[unit].1] {
-        Way::Peer(_) => patience.saturating_mul(2).saturating_add(peer::START),
+        Way::Peer(_) => peer::patience(plan.options.limit).saturating_mul(2).saturating_add(peer::START),
         Way::Walk(_) | Way::Verify(_) => patience,
     };
     let wait = Duration::from_millis(100).min(patience);

@@ -157,6 +157,7 @@ impl Suite {
         if files.is_empty() {
             return Err(BenchError::Nothing(format!("the suite has no {root}")));
         }
+        let documents = self.documents()?;
         let mut results = vec![BTreeMap::<_, Tally>::new(); engines.len()];
         for (done, ((group, name), path, text)) in files.iter().enumerate() {
             tick(done, files.len());
@@ -168,7 +169,7 @@ impl Suite {
             for (engine, results) in engines.iter().zip(&mut results) {
                 let tally = results.entry((*group, name.clone())).or_default();
                 for (group, spelled) in groups.iter().zip(spelled.items()) {
-                    tally.run(*engine, group, spelled, draft, vocab);
+                    tally.run(*engine, group, spelled, draft, vocab, &documents);
                 }
             }
         }
@@ -176,6 +177,22 @@ impl Suite {
         let engines: Vec<Value> =
             engines.iter().zip(results).map(|(engine, results)| summary(*engine, results)).collect();
         Ok(json!({"draft": draft.folder(), "engines": engines}))
+    }
+}
+
+impl Suite {
+    /// The documents that the suite's references name, under the addresses it gives them.
+    fn documents(&self) -> Result<Vec<(String, Value)>, BenchError> {
+        let remotes =
+            self.0.iter().filter_map(|(path, text)| Some((path, path.strip_prefix("remotes/")?, text)));
+        remotes
+            .filter(|(_, name, _)| name.ends_with(".json"))
+            .map(|(path, name, text)| {
+                let document = serde_json::from_str(text)
+                    .map_err(|error| BenchError::format(path.as_ref(), error.line(), error))?;
+                Ok((format!("http://localhost:1234/{name}"), document))
+            })
+            .collect()
     }
 }
 
@@ -194,9 +211,10 @@ impl Tally {
         spelled: &Spelled,
         draft: Draft,
         vocab: &Vocabulary,
+        documents: &[(String, Value)],
     ) {
         engine.forget();
-        let mut template = engine.compile(dated(&group.schema, draft));
+        let mut template = engine.compile_with(dated(&group.schema, draft), documents);
         if let Err(error) = &template {
             self.reasons.entry(super::report::kind_of(error)).or_default().push(group.description.clone());
         }

@@ -171,6 +171,11 @@ impl<'a> Guard<'a> {
     }
 }
 
+/// Whether a character may be a guard.
+pub(super) fn is_guard(c: char) -> bool {
+    ('\u{FDD0}'..='\u{FDEF}').contains(&c)
+}
+
 /// Every text and key inside a value, as they stand.
 pub(super) fn texts_of(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
     match value {

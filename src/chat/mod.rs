@@ -1,4 +1,7 @@
-//! Conversations: messages, and the text that a model's chat template makes of them.
+//! Conversations: messages and tools, the text that a model's chat template makes of them, and what its replies say.
+//!
+//! [`ChatTemplate`] renders a prompt; [`ChatFormat`] knows how the model writes calls and thoughts, as a grammar for the
+//! reply and as a [`ReplyParser`] that reads it.
 //!
 //! Floor 4: it knows text, grammars before they are compiled, and which tokens are markers; never a mask.
 //!
@@ -23,6 +26,7 @@ mod guard;
 mod message;
 mod python;
 mod reply;
+mod sources;
 mod tags;
 mod template;
 mod text;
@@ -33,6 +37,7 @@ pub use error::{TemplateError, ToolError};
 pub use format::{ChatFormat, ReplyOptions};
 pub use message::{Message, Role};
 pub use reply::{Delta, ParsedReply, ReplyParser};
+pub use sources::TemplateSources;
 pub use template::{ChatTemplate, RenderOptions, Rendered};
 pub use text::plain_prompt;
 pub use tool::{Tool, ToolChoice};

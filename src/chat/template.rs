@@ -20,7 +20,7 @@ use super::{
     call::ToolCall,
     date,
     error::TemplateError,
-    guard::{Guard, Specials, texts_of},
+    guard::{Guard, Specials, is_guard, texts_of},
     message::{Message, Role},
     python::{self, JsonStyle},
     tags,
@@ -264,6 +264,7 @@ fn environment() -> Environment<'static> {
         Err(Error::new(ErrorKind::InvalidOperation, "raised").with_source(Raised(message.to_owned())))
     });
     env.add_filter("tojson", to_json);
+    env.add_filter("dictsort", dict_sort);
     env.add_filter("string", |value: &Value| to_text(value));
     env.add_filter("trim", |text: &str, chars: Option<&str>| strip(text, chars, true, true).to_owned());
     // A text, a list and a mapping all have items, and so has what isn't defined, in Python.
@@ -327,6 +328,35 @@ fn to_text(value: &Value) -> Result<String, Error> {
 
 fn to_value(value: &Value) -> Result<serde_json::Value, Error> {
     serde_json::to_value(value).map_err(|error| invalid(error.to_string()))
+}
+
+/// Pairs in order of their keys as they were written: guards inside them don't count. Letters of either case are equal
+/// unless `case_sensitive`.
+// A filter's arguments come by value.
+#[allow(clippy::needless_pass_by_value)]
+fn dict_sort(value: &Value, case_sensitive: Option<bool>, arguments: Kwargs) -> Result<Vec<Value>, Error> {
+    if value.kind() != ValueKind::Map {
+        return Err(invalid("dictsort takes a mapping"));
+    }
+    let named: Option<bool> = arguments.get("case_sensitive")?;
+    let by: Option<&str> = arguments.get("by")?;
+    let reverse: Option<bool> = arguments.get("reverse")?;
+    arguments.assert_all_used()?;
+    if by.is_some_and(|by| by != "key") {
+        return Err(invalid("dictsort sorts by keys only"));
+    }
+    let exact = case_sensitive.or(named).unwrap_or(false);
+    let mut pairs = Vec::new();
+    for key in value.try_iter()? {
+        let text = to_text(&key)?.replace(is_guard, "");
+        let text = if exact { text } else { text.to_lowercase() };
+        pairs.push((text, Value::from(vec![key.clone(), value.get_item(&key)?])));
+    }
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    if reverse == Some(true) {
+        pairs.reverse();
+    }
+    Ok(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
 // A filter's arguments come by value.

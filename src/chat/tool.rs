@@ -70,9 +70,8 @@ impl Tool {
         }
         let value: Value =
             serde_json::from_str(text).map_err(|error| malformed(String::new(), &error.to_string()))?;
-        let items = match &value {
-            Value::Array(items) => items,
-            _ => return Err(malformed(String::new(), "tools are a list")),
+        let Value::Array(items) = &value else {
+            return Err(malformed(String::new(), "tools are a list"));
         };
         let tools = items
             .iter()

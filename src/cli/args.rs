@@ -12,7 +12,9 @@ use crate::{
     Limits,
     backend::Request,
     chat::{Tool, ToolChoice},
-    constraint::{Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace},
+    constraint::{
+        Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace,
+    },
     sample::SamplingConfig,
 };
 
@@ -194,9 +196,6 @@ pub(super) struct ConstraintArgs {
     lark: Option<PathBuf>,
     #[command(flatten)]
     pub(super) spelling: SpellingArgs,
-    /// Refuse keywords that JSON Schema doesn't know, instead of warning of them.
-    #[arg(long)]
-    strict: bool,
 }
 
 #[derive(Debug, Args)]
@@ -221,7 +220,7 @@ pub(super) struct SamplingArgs {
 /// How JSON is spelled.
 #[derive(Debug, Args)]
 pub(super) struct SpellingArgs {
-    /// White space between the tokens of JSON: compact, spaced or flexible.
+    /// White space between the tokens of JSON: compact, spaced, flexible, pretty or pretty:N.
     #[arg(long, value_name = "KIND", default_value = "compact")]
     whitespace: Whitespace,
     /// Order of an object's properties: schema, or any.
@@ -230,16 +229,34 @@ pub(super) struct SpellingArgs {
     /// Ways to write a number: plain (integers as digits only), or any.
     #[arg(long, value_name = "FORMS", default_value = "plain")]
     numbers: NumberForms,
+    /// Longest string where the schema sets no limit, in characters.
+    #[arg(long, value_name = "N")]
+    string_cap: Option<u32>,
+    /// Most items of an array where the schema sets no limit.
+    #[arg(long, value_name = "N")]
+    array_cap: Option<u32>,
+    /// Refuse keywords and formats that JSON Schema doesn't know, and whatever else is suspicious in a schema.
+    #[arg(long, conflicts_with = "allow_unknown")]
+    strict: bool,
+    /// Only warn of keywords that look like misspelt constraints, as `maxLenght`.
+    #[arg(long)]
+    allow_unknown: bool,
 }
 
 impl SpellingArgs {
     /// The options of a schema.
-    pub(super) fn options(&self, strict: bool) -> SchemaOptions {
+    pub(super) fn options(&self) -> SchemaOptions {
         SchemaOptions {
             whitespace: self.whitespace,
             order: self.property_order,
             numbers: self.numbers,
-            strict,
+            unknown: match (self.strict, self.allow_unknown) {
+                (true, _) => UnknownKeywords::Refuse,
+                (_, true) => UnknownKeywords::Warn,
+                _ => UnknownKeywords::RefuseMisspelt,
+            },
+            string_cap: self.string_cap,
+            array_cap: self.array_cap,
         }
     }
 }
@@ -282,16 +299,13 @@ pub(super) struct CheckArgs {
     pub(super) lark: bool,
     #[command(flatten)]
     pub(super) spelling: SpellingArgs,
-    /// Refuse keywords and formats that JSON Schema doesn't know.
-    #[arg(long)]
-    strict: bool,
 }
 
 impl CheckArgs {
     /// The schema's text and how JSON under it is spelled.
     pub(super) fn schema(&self, limits: &Limits) -> Result<(String, SchemaOptions), Failure> {
         let text = read_text("--json-schema", &self.json_schema, limits.schema_bytes)?;
-        Ok((text, self.spelling.options(self.strict)))
+        Ok((text, self.spelling.options()))
     }
 }
 
@@ -305,7 +319,7 @@ impl ExplainArgs {
 impl ConstraintArgs {
     /// The constraint asked for, if any.
     pub(super) fn constraint(&self, limits: &Limits) -> Result<Option<Constraint>, Failure> {
-        let options = self.spelling.options(self.strict);
+        let options = self.spelling.options();
         Ok(if let Some(schema) = &self.json_schema {
             let text = if schema.trim_start().starts_with('{') {
                 schema.clone()

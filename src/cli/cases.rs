@@ -5,7 +5,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `id` | a name for messages |
-//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark` |
+//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark`; `tools` and reply vectors are told of in `vectors.rs` |
 //! | `schema`, `regex`, `choices` or `grammar` | the constraint |
 //! | `accept` | texts that must be possible |
 //! | `accept_lenient` | texts that may be possible: valid, but spelled otherwise |
@@ -24,9 +24,10 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::vectors::ToolCase;
 use crate::{
     Vocabulary,
-    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions},
+    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions, Whitespace},
     engine::{CompileError, Compiler, MatchError, Matcher},
     vocab::ParseSpecials,
 };
@@ -35,7 +36,10 @@ use crate::{
 pub(super) struct Case {
     #[serde(default)]
     id: String,
+    #[serde(default)]
     kind: String,
+    #[serde(default, flatten)]
+    tools: ToolCase,
     schema: Option<Value>,
     grammar: Option<String>,
     regex: Option<String>,
@@ -109,6 +113,12 @@ impl Case {
     /// Runs the case against a vocabulary.
     pub(super) fn run(&self, compiler: &Compiler, options: SchemaOptions) -> Outcome {
         let limits = compiler.limits();
+        if self.tools.raw.is_some() {
+            return self.tools.read(&self.id, limits);
+        }
+        if self.kind == "tools" {
+            return self.run_tools(compiler);
+        }
         let constraint = match self.constraint(options) {
             Ok(Some(constraint)) => constraint,
             Ok(None) => return Outcome::Skipped(format!("kind {:?} isn't one of this program's", self.kind)),
@@ -134,11 +144,30 @@ impl Case {
         }
     }
 
+    fn run_tools(&self, compiler: &Compiler) -> Outcome {
+        let vocab = compiler.vocabulary();
+        let grammar = match self.tools.grammar(&self.id, vocab, compiler.limits()) {
+            Ok(Some(grammar)) => grammar,
+            Ok(None) => return Outcome::Failed(vec!["there is nothing to constrain".into()]),
+            Err(reason) => return Outcome::Failed(vec![reason]),
+        };
+        match compiler.compile(&grammar) {
+            Ok(compiled) => self.texts.run(compiler, || compiled.matcher()),
+            Err(error) => Outcome::Failed(vec![format!("refused: {error}")]),
+        }
+    }
+
     fn constraint(&self, options: SchemaOptions) -> Result<Option<Constraint>, String> {
         let missing = |field: &str| format!("the case has no `{field}`");
         Ok(Some(match self.kind.as_str() {
             "json_schema" => {
-                let schema = self.schema.clone().ok_or_else(|| missing("schema"))?;
+                let mut schema = self.schema.clone().ok_or_else(|| missing("schema"))?;
+                // Cases come from elsewhere: separators that leave room are this program's flexible ones. A request's
+                // schema may not say so.
+                let separators = schema.as_object_mut().and_then(|schema| schema.shift_remove("x-guidance"));
+                let free = separators.is_some_and(|options| options.get("item_separator").is_some());
+                let whitespace = if free { Whitespace::Flexible } else { options.whitespace };
+                let options = SchemaOptions { whitespace, ..options };
                 Constraint::JsonSchema(JsonSchema::from(schema).with_options(options))
             }
             "json_object" => Constraint::JsonObject(options),

@@ -5,6 +5,7 @@
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
+//! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
 //! | `check.rs` | `maskwright check`: what a schema asks for that isn't enforced |
 //! | `bench/` | `maskwright bench`: coverage and speed |
@@ -22,6 +23,7 @@ mod explain;
 mod failure;
 mod run;
 mod test;
+mod vectors;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,12 @@ use super::{
     cases::{Case, Outcome},
     failure::Failure,
 };
-use crate::{Limits, Vocabulary, engine::Compiler, vocab::SpecialsHint};
+use crate::{
+    Limits, Vocabulary,
+    chat::{ChatFormat, TemplateSources},
+    engine::Compiler,
+    vocab::SpecialsHint,
+};
 
 pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let vocab = match &args.tokenizer {
@@ -16,7 +21,7 @@ pub(super) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     };
     let options = crate::Config::from_env().compiler_options();
     let compiler = Compiler::with_options(vocab, Limits::default(), options).map_err(Failure::runtime)?;
-    let options = args.spelling.options(false);
+    let options = args.spelling.options();
     let mut out = std::io::stdout().lock();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for path in &args.paths {
@@ -60,11 +65,15 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     let json = fs::read(path).map_err(|error| fail(&error))?;
     // The files which say what ends a text usually stand beside it.
     let beside = |name: &str| fs::read(path.with_file_name(name)).ok();
-    let hint = SpecialsHint::from_configs(
-        beside("generation_config.json").as_deref(),
-        beside("tokenizer_config.json").as_deref(),
-    )
-    .map_err(|error| fail(&error))?;
+    let config = beside("tokenizer_config.json");
+    let mut hint = SpecialsHint::from_configs(beside("generation_config.json").as_deref(), config.as_deref())
+        .map_err(|error| fail(&error))?;
+    // The chat format knows markers that the tokenizer's file doesn't flag.
+    let sources = config.and_then(|config| TemplateSources::from_config(&config).ok()).unwrap_or_default();
+    let template = fs::read_to_string(path.with_file_name("chat_template.jinja")).ok().or(sources.chat);
+    if let Some(template) = template {
+        ChatFormat::written(&template).add_hints(&mut hint);
+    }
     Vocabulary::from_tokenizer_json(&json, &hint).map_err(|error| fail(&error))
 }
 

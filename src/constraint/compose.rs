@@ -42,9 +42,20 @@ impl Grammar {
     /// ```
     ///
     /// # Errors
-    /// [`ConstraintError::TooLarge`] for the skeleton's size.
+    /// [`ConstraintError::TooLarge`] for the skeleton's size; [`ConstraintError::Within`] for a part that asks for
+    /// unique items which only the JSON text as a whole could tell.
     pub fn compose(skeleton: &str, parts: Vec<Part>, limits: &Limits) -> Result<Self, ConstraintError> {
         ConstraintError::check("bytes of the grammar", skeleton.len(), limits.grammar_bytes)?;
+        // Where a part begins in the text isn't known beside the grammar, so nothing is watched there: keys that no
+        // schema names may repeat, but nothing that a schema asks for is dropped.
+        for part in &parts {
+            if let Some(pointer) = part.grammar.watch().and_then(|watch| watch.items.clone()) {
+                let reason = "that items or keys differ can't be watched inside other text; an `enum` of at most 63 \
+                              values can have unique items there";
+                let error = ConstraintError::Schema { pointer, reason: reason.into() };
+                return Err(error.within(part.label.as_str()));
+            }
+        }
         let warnings = parts.iter().flat_map(|part| {
             part.grammar.warnings().iter().map(|warning| Warning {
                 pointer: warning.pointer.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use llguidance::api::TopLevelGrammar;
+use llguidance::api::{GrammarInit, TopLevelGrammar};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -10,8 +10,10 @@ use super::{
     ConstraintError, Warning,
     compose::{self, Part},
     gbnf, lark, one_line, regex,
+    schema::{BuildLimits, SchemaGrammar},
+    watch::Watch,
 };
-use crate::vocab::Vocabulary;
+use crate::{limits::Limits, vocab::Vocabulary};
 
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
 #[derive(Debug, Clone)]
@@ -20,6 +22,7 @@ pub struct Grammar {
     origin: Origin,
     key: GrammarKey,
     warnings: Vec<Warning>,
+    watch: Option<Arc<Watch>>,
 }
 
 /// Equal for grammars of the same text and options: SHA-256 over them, in their own order.
@@ -29,7 +32,7 @@ pub struct GrammarKey([u8; 32]);
 /// What the grammar was made from, to name the place of an error.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
-    Schema,
+    Schema(Arc<SchemaGrammar>),
     Regex(String),
     Choice,
     Gbnf(Arc<gbnf::Lowered>),
@@ -51,11 +54,26 @@ impl Grammar {
             }
         }
         let key = GrammarKey(hash.finalize().into());
-        Self { top, origin, key, warnings: Vec::new() }
+        Self { top, origin, key, warnings: Vec::new(), watch: None }
     }
 
     pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
         Self { warnings, ..self }
+    }
+
+    /// The same, with what is to be watched beside the grammar.
+    pub(super) fn with_watch(self, watch: Option<Watch>) -> Self {
+        let Some(watch) = watch else { return self };
+        let mut hash = Sha256::new();
+        hash.update(self.key.0);
+        // Plain data in an order of its own prints alike when it is alike.
+        hash.update(format!("{watch:?}"));
+        Self { key: GrammarKey(hash.finalize().into()), watch: Some(Arc::new(watch)), ..self }
+    }
+
+    /// What the grammar doesn't say, and is watched beside it.
+    pub(crate) fn watch(&self) -> Option<&Arc<Watch>> {
+        self.watch.as_ref()
     }
 
     /// What is probably not as it was meant.
@@ -101,10 +119,23 @@ impl Grammar {
         Ok(completed.unwrap_or_else(|| self.top.clone()))
     }
 
+    /// The same, as the engine takes it fastest.
+    pub(crate) fn init(&self, vocab: &Vocabulary, limits: &Limits) -> Result<GrammarInit, ConstraintError> {
+        match &self.origin {
+            Origin::Schema(grammar) => {
+                let limits = BuildLimits { fuel: limits.compile_fuel, symbols: limits.grammar_symbols };
+                grammar.build(limits).map_err(|message| self.refusal(&message))
+            }
+            _ => self.complete(vocab).map(GrammarInit::Serialized),
+        }
+    }
+
     /// The error to report when the engine refused this grammar with `message`.
     pub(crate) fn refusal(&self, message: &str) -> ConstraintError {
         match &self.origin {
-            Origin::Schema => ConstraintError::Schema { pointer: String::new(), reason: one_line(message) },
+            Origin::Schema(_) => {
+                ConstraintError::Schema { pointer: String::new(), reason: one_line(message) }
+            }
             Origin::Regex(pattern) => regex::refusal(pattern, message),
             Origin::Choice => {
                 ConstraintError::Grammar { kind: "choice", position: None, reason: one_line(message) }

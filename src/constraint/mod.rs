@@ -23,11 +23,14 @@ mod regex;
 
 mod schema;
 
+mod watch;
+
 pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};
-pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, Whitespace};
+pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace};
+pub(crate) use watch::{Place, PlaceId, Watch};
 
 use crate::limits::Limits;
 

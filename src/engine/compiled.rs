@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use super::{
+    distinct::{Tokens, Watcher},
     error::MatchError,
     graph::Graph,
     lexers::{Lexers, Seat},
@@ -14,7 +15,7 @@ use super::{
     sequence::Sequence,
     verify::{Shadow, Verifier},
 };
-use crate::vocab::Vocabulary;
+use crate::{constraint::Watch, vocab::Vocabulary};
 
 /// A compiled grammar. Its language doesn't change; what sequences find out about it is kept for the next ones.
 pub struct CompiledConstraint {
@@ -24,6 +25,7 @@ pub struct CompiledConstraint {
     verifier: Option<Arc<Verifier>>,
     vocab: Arc<Vocabulary>,
     warnings: Vec<String>,
+    watch: Option<(Arc<Watch>, Arc<Tokens>)>,
     /// Of the lexers, when last looked at.
     lexer_bytes: AtomicUsize,
 }
@@ -38,7 +40,12 @@ impl CompiledConstraint {
         warnings: Vec<String>,
     ) -> Self {
         let lexer_bytes = AtomicUsize::new(lexers.size().1);
-        Self { lexers, graph, masks, verifier, vocab, warnings, lexer_bytes }
+        Self { lexers, graph, masks, verifier, vocab, warnings, watch: None, lexer_bytes }
+    }
+
+    /// The same, with what is watched beside the grammar.
+    pub(super) fn with_watch(self, watch: Option<(Arc<Watch>, Arc<Tokens>)>) -> Self {
+        Self { watch, ..self }
     }
 
     /// A matcher at the start of a text, independent of all others.
@@ -96,6 +103,12 @@ impl CompiledConstraint {
 
     pub(super) fn masks(&self) -> &Masks {
         &self.masks
+    }
+
+    /// Who follows what the grammar doesn't say.
+    pub(super) fn watcher(&self) -> Option<Box<Watcher>> {
+        let (watch, tokens) = self.watch.as_ref()?;
+        Some(Box::new(Watcher::new(Arc::clone(watch), Arc::clone(tokens))))
     }
 
     pub(super) fn shadow(&self) -> Option<Shadow> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use llguidance::{
     ParserFactory, TokenParser,
-    api::TopLevelGrammar,
+    api::GrammarInit,
     earley::{BiasComputer, SlicedBiasComputer},
 };
 use toktrie::TokEnv;
@@ -12,6 +12,7 @@ use toktrie::TokEnv;
 use super::{
     cache::Cache,
     compiled::CompiledConstraint,
+    distinct::Tokens,
     error::{CompileError, MatchError},
     graph::Graph,
     lexers::{Lexers, ProbeSource, Source},
@@ -53,6 +54,8 @@ struct Engine {
     vocab: Arc<Vocabulary>,
     limits: Limits,
     slices: Arc<Slices>,
+    /// For what is watched beside grammars.
+    tokens: Arc<Tokens>,
     /// llguidance's own computer of masks; made when first needed.
     plain: OnceLock<Result<Arc<SlicedBiasComputer>, String>>,
 }
@@ -114,7 +117,8 @@ impl Compiler {
         let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
-        let engine = Engine { factory, env, vocab, limits, slices, plain: OnceLock::new() };
+        let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
+        let engine = Engine { factory, env, vocab, limits, slices, tokens, plain: OnceLock::new() };
         Ok(Self { engine: Arc::new(engine), options, masks, cache })
     }
 
@@ -154,7 +158,7 @@ impl Compiler {
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
-        let top = grammar.complete(&engine.vocab)?;
+        let init = grammar.init(&engine.vocab, &engine.limits)?;
         // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
         // reached.
         for part in grammar.parts() {
@@ -163,7 +167,7 @@ impl Compiler {
                 error => error,
             })?;
         }
-        let parser = create_parser(&engine.factory, &top).map_err(|error| grammar.refusal(&error))?;
+        let parser = create_parser(&engine.factory, &init).map_err(|error| grammar.refusal(&error))?;
         let mut parser = Guarded::new(parser);
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
@@ -172,7 +176,7 @@ impl Compiler {
                 .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
         }
         let plain = parser.hides_bytes().then(|| engine.plain()).transpose()?;
-        let source = self.source(top, plain.clone());
+        let source = self.source(init, plain.clone());
         if let Some(plain) = &plain {
             parser.set_computer(Arc::clone(plain));
         }
@@ -200,7 +204,8 @@ impl Compiler {
             verifier.map(Arc::new),
             Arc::clone(&engine.vocab),
             warnings,
-        );
+        )
+        .with_watch(grammar.watch().map(|watch| (Arc::clone(watch), Arc::clone(&engine.tokens))));
         // A grammar whose language is empty, has no spelling in this vocabulary, or is too complex from its start on
         // (`a{1000000000000}`) is found out here and not at the first token.
         constraint.first_mask().map_err(|error| match error {
@@ -211,10 +216,10 @@ impl Compiler {
     }
 
     /// Compiles the grammar once more, for a lexer of its own.
-    fn source(&self, top: TopLevelGrammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
+    fn source(&self, init: GrammarInit, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
         let engine = Arc::clone(&self.engine);
         Arc::new(move || {
-            let parser = create_parser(&engine.factory, &top);
+            let parser = create_parser(&engine.factory, &init);
             let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
             let mut parser = Guarded::new(parser);
             if let Some(plain) = &plain {
@@ -227,20 +232,24 @@ impl Compiler {
 
 /// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
 /// large stack.
-fn create_parser(factory: &ParserFactory, top: &TopLevelGrammar) -> Result<TokenParser, String> {
+fn create_parser(factory: &ParserFactory, init: &GrammarInit) -> Result<TokenParser, String> {
     const SMALL: usize = 16 << 10;
     const STACK: usize = 1 << 30;
-    let bytes: usize =
-        top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum();
+    let create = || factory.create_parser_from_init_default(init.clone()).map_err(|error| error.to_string());
+    let bytes = match init {
+        GrammarInit::Internal(..) => 0,
+        GrammarInit::Serialized(top) => {
+            top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum()
+        }
+    };
     if bytes <= SMALL {
-        return factory.create_parser(top.clone()).map_err(|error| error.to_string());
+        return create();
     }
     std::thread::scope(|scope| {
-        let create = || factory.create_parser(top.clone());
         let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, create);
         let worker = worker.map_err(|error| error.to_string())?;
         match worker.join() {
-            Ok(parser) => parser.map_err(|error| error.to_string()),
+            Ok(parser) => parser,
             Err(_) => Err("the engine failed on this grammar".to_owned()),
         }
     })

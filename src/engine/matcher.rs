@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     compiled::CompiledConstraint,
+    distinct::Watcher,
     error::MatchError,
     graph::Place,
     sequence::{Cancel, Sequence},
@@ -32,6 +33,10 @@ pub struct Matcher {
     /// The last mask that was found out, for it often comes again, and after how many tokens.
     last: Option<(usize, TokenMask)>,
     shadow: Option<Shadow>,
+    /// Follows what the grammar doesn't say. The graph and `last` know nothing of it.
+    watcher: Option<Box<Watcher>>,
+    /// The last mask that it took something out of, or might have, and after how many tokens.
+    thinned: Option<(usize, TokenMask)>,
 }
 
 /// Cancels a [`Matcher`] from any thread, even in the middle of a mask.
@@ -54,7 +59,7 @@ impl Canceller {
 impl Matcher {
     pub(super) fn new(home: Arc<CompiledConstraint>) -> Self {
         let places = vec![home.graph().root()];
-        let shadow = home.shadow();
+        let (shadow, watcher) = (home.shadow(), home.watcher());
         Self {
             home,
             sequence: Sequence::new(),
@@ -64,6 +69,8 @@ impl Matcher {
             closed: false,
             last: None,
             shadow,
+            watcher,
+            thinned: None,
         }
     }
 
@@ -77,20 +84,31 @@ impl Matcher {
     ///
     /// [`MatchError::TooComplex`], [`MatchError::DeadEnd`], [`MatchError::Cancelled`], [`MatchError::Internal`].
     pub fn mask(&mut self) -> Result<TokenMask, MatchError> {
-        if let Some(known) = self.known_mask() {
-            return known;
-        }
-        let home = Arc::clone(&self.home);
-        let found = self.find_mask(&home);
-        let mask = self.verified(found)?;
-        if let Some(place) = self.place() {
-            home.graph().learn_mask(place, &mask);
-        }
-        Ok(mask)
+        let mask = match self.whole_known_mask() {
+            Some(known) => known?,
+            None => {
+                let home = Arc::clone(&self.home);
+                let found = self.find_mask(&home);
+                let mask = self.verified(found)?;
+                if let Some(place) = self.place() {
+                    home.graph().learn_mask(place, &mask);
+                }
+                mask
+            }
+        };
+        self.thin(mask)
     }
 
     /// The mask, or an error, where neither takes a parser to tell.
     pub(super) fn known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
+        if self.watcher.as_ref().is_some_and(|watcher| watcher.is_live()) {
+            return None;
+        }
+        self.whole_known_mask()
+    }
+
+    /// The same by the grammar alone.
+    fn whole_known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
         if let Err(error) = self.sequence.check() {
             return Some(Err(error));
         }
@@ -100,6 +118,22 @@ impl Matcher {
         }
         let known = self.home.graph().mask(self.place()?)?;
         Some(self.verified(Ok(known)))
+    }
+
+    /// Without the tokens that what is watched beside the grammar forbids.
+    fn thin(&mut self, mask: TokenMask) -> Result<TokenMask, MatchError> {
+        let Self { home, sequence, tokens, watcher, thinned, .. } = self;
+        let Some(watcher) = watcher.as_mut().filter(|watcher| watcher.is_live()) else { return Ok(mask) };
+        if let Some((_, known)) = thinned.as_ref().filter(|(at, _)| *at == tokens.len()) {
+            return Ok(known.clone());
+        }
+        let mut found = watcher.thin(&mask);
+        if found.is_doubtful() {
+            sequence.run(home, tokens, |parser, _| watcher.look_ahead(&mut found, parser))?;
+        }
+        let mask = found.finish(mask)?;
+        *thinned = Some((tokens.len(), mask.clone()));
+        Ok(mask)
     }
 
     /// What it says beside llguidance, where that is asked for.
@@ -146,6 +180,12 @@ impl Matcher {
                 return Err(MatchError::Forbidden { index: taken, id });
             }
         }
+        if let Some(watcher) = &mut self.watcher {
+            let taken = watcher.takes(ids);
+            if let Some(&id) = ids.get(taken) {
+                return Err(MatchError::Forbidden { index: taken, id });
+            }
+        }
         for &id in ids {
             self.take(id)?;
         }
@@ -183,7 +223,7 @@ impl Matcher {
         if self.complete {
             // Only a single stop token is let through.
             self.closed = true;
-            self.tokens.push(id);
+            self.push(id);
             return Ok(());
         }
         let home = Arc::clone(&self.home);
@@ -203,13 +243,20 @@ impl Matcher {
                 place.and_then(|place| home.graph().learn_next(place, id, self.complete))
             }
         };
-        self.tokens.push(id);
+        self.push(id);
         match next {
             Some(next) => self.places.push(next),
             // The graph was emptied. Histories are taken up again with the next sequence.
             None => self.places.clear(),
         }
         Ok(())
+    }
+
+    fn push(&mut self, id: TokenId) {
+        self.tokens.push(id);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.commit(id);
+        }
     }
 
     /// The place of the graph that the tokens lead to.
@@ -236,7 +283,11 @@ impl Matcher {
         if self.complete {
             return Ok(usize::from(ids.first().is_some_and(|id| vocab.stop_tokens().contains(id))));
         }
-        self.sequence.run(&home, &self.tokens, |parser, _| parser.validate(ids))
+        let taken = self.sequence.run(&home, &self.tokens, |parser, _| parser.validate(ids))?;
+        Ok(match &mut self.watcher {
+            Some(watcher) => watcher.takes(&ids[..taken]),
+            None => taken,
+        })
     }
 
     /// Takes back the last `tokens` tokens.
@@ -256,6 +307,10 @@ impl Matcher {
         self.complete = self.closed && tokens == 1;
         self.closed = false;
         self.last = None;
+        self.thinned = None;
+        if let Some(watcher) = &mut self.watcher {
+            watcher.go_back(keep);
+        }
         self.tokens.truncate(keep);
         self.places.truncate(keep + 1);
         self.sequence.go_back(keep)
@@ -274,12 +329,18 @@ impl Matcher {
         }
         let home = Arc::clone(&self.home);
         let place = self.place();
-        if let Some(known) = place.and_then(|place| home.graph().forced(place)) {
-            return Ok(known.to_vec());
-        }
-        let forced = self.sequence.run(&home, &self.tokens, |parser, _| parser.forced())?;
-        if let Some(place) = place {
-            home.graph().learn_forced(place, &forced);
+        let mut forced = match place.and_then(|place| home.graph().forced(place)) {
+            Some(known) => known.to_vec(),
+            None => {
+                let forced = self.sequence.run(&home, &self.tokens, |parser, _| parser.forced())?;
+                if let Some(place) = place {
+                    home.graph().learn_forced(place, &forced);
+                }
+                forced
+            }
+        };
+        if let Some(watcher) = &mut self.watcher {
+            forced.truncate(watcher.takes(&forced));
         }
         Ok(forced)
     }
@@ -336,6 +397,8 @@ impl Matcher {
             closed: self.closed,
             last: self.last.clone(),
             shadow: self.home.shadow(),
+            watcher: self.watcher.clone(),
+            thinned: self.thinned.clone(),
         }
     }
 

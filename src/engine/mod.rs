@@ -19,6 +19,7 @@ mod batch;
 mod cache;
 mod compiled;
 mod compiler;
+mod distinct;
 mod error;
 mod graph;
 mod lexers;

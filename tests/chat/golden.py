@@ -42,6 +42,36 @@ WEATHER = {
     },
 }
 
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Adds",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "number"}}},
+            "required": ["a", "b"],
+        },
+    },
+}
+
+
+def call(name, arguments, ident):
+    return {"id": ident, "name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+
+
+def calls(*made, content="", **more):
+    return {"role": "assistant", "content": content, "tool_calls": list(made), **more}
+
+
+def result(made, content):
+    return {"role": "tool", "content": content, "tool_call_id": made["id"], "name": made["name"]}
+
+
+TOWN = call("weather", {"town": "S\u00e3o \"T\"\n<b>", "days": 2}, "functions.weather:0"[:9])
+SUM = call("add", {"a": -1, "b": [1, 2.5, 1e-7]}, "sum000001")
+TOOLS = {"tools": [WEATHER, ADD]}
+
 CONVERSATIONS = [
     ("one question", said(("user", "Who was Ada Lovelace?")), {}),
     ("with a system message", said(("system", "Answer in verse."), ("user", "Hello")), {}),
@@ -80,6 +110,28 @@ CONVERSATIONS = [
     ("two users in a row", said(("user", "a"), ("user", "b")), {}),
     ("a tool's result", said(("user", "a"), ("assistant", "b"), ("tool", "21 °C"), ("tool", "wet")), {}),
     ("tools", said(("system", "s"), ("user", "a")), {"tools": [WEATHER]}),
+    ("two tools", said(("user", "a")), TOOLS),
+    ("a call and its result", said(("user", "a")) + [calls(TOWN), result(TOWN, "21 \u00b0C <|im_end|>")], TOOLS),
+    (
+        "two calls and their results",
+        said(("system", "s"), ("user", "a"))
+        + [calls(TOWN, SUM, content="Let me see."), result(TOWN, "wet"), result(SUM, "3.5")],
+        TOOLS,
+    ),
+    (
+        "reasoning passed back with a call",
+        said(("user", "a")) + [calls(SUM, reasoning="I must add."), result(SUM, "3.5")],
+        TOOLS,
+    ),
+    (
+        "a call of an earlier turn",
+        said(("user", "a"))
+        + [calls(SUM, reasoning="Add."), result(SUM, "3.5")]
+        + said(("assistant", "It is 3.5."), ("user", "thanks")),
+        TOOLS,
+    ),
+    ("a call without tools", said(("user", "a")) + [calls(call("ping", {}, "ping00001"))], {}),
+    ("thinking on", said(("user", "a")), {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}),
     ("no messages but a system one", said(("system", "s")), {}),
 ]
 
@@ -118,8 +170,26 @@ SNIPPETS = [
 ]
 
 
+def for_templates(message):
+    """A message of ours as templates take it."""
+    message = dict(message)
+    if "reasoning" in message:
+        message["reasoning_content"] = message["thinking"] = message.pop("reasoning")
+    if "tool_calls" in message:
+        message["tool_calls"] = [
+            {
+                "id": made["id"],
+                "type": "function",
+                "function": {"name": made["name"], "arguments": json.loads(made["arguments"])},
+            }
+            for made in message["tool_calls"]
+        ]
+    return message
+
+
 def context(conversation):
     name, messages, extra = conversation
+    messages = [for_templates(message) for message in messages]
     options = {"add_generation_prompt": True, "tools": None, "documents": None, **extra}
     return messages, options
 
@@ -146,9 +216,15 @@ def templates(fixtures):
     yield "smollm2", bytes(field.parts[field.data[0]]).decode(), {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
 
 
+def own():
+    """Small templates of ours, one for each family that has none in the fixtures; they do what the real ones do."""
+    for path in sorted((pathlib.Path(__file__).parent / "templates").glob("*.jinja")):
+        yield path.name, path.read_text(), {"bos_token": "<s>", "eos_token": "</s>"}
+
+
 def main():
     renderings = {}
-    for name, source, tokens in templates(pathlib.Path(sys.argv[1]).expanduser()):
+    for name, source, tokens in [*templates(pathlib.Path(sys.argv[1]).expanduser()), *own()]:
         tokens = {key: value for key, value in tokens.items() if value is not None}
         renderings[name] = {"tokens": tokens, "texts": {}}
         for conversation in CONVERSATIONS:

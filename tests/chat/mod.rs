@@ -53,6 +53,12 @@ impl Golden {
 
 /// A model's template and the texts of its special tokens.
 fn template_of(name: &str) -> Option<(String, Vec<String>)> {
+    if name.ends_with(".jinja") {
+        let path = format!("{}/tests/chat/templates/{name}", env!("CARGO_MANIFEST_DIR"));
+        let specials =
+            ["<|im_end|>", "<|end|>", "[INST]", "<think>", "</think>", "<tool_call>", "<|im_start|>"];
+        return Some((std::fs::read_to_string(path).unwrap(), specials.map(str::to_owned).to_vec()));
+    }
     if name == "smollm2" {
         let specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].map(str::to_owned);
         let file = beginning("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;

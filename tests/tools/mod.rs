@@ -1,14 +1,13 @@
 //! Conversations with tools: every format's replies, read and constrained.
 
+mod breakers;
+mod grammar;
+mod model;
+mod native;
 mod vectors;
+mod walks;
 
-use std::sync::Arc;
-
-use maskwright::{
-    Vocabulary,
-    chat::{ChatFormat, Delta, ParsedReply, ReplyParser, Tool},
-    vocab::SpecialsHint,
-};
+use maskwright::chat::{Delta, ParsedReply, ReplyParser, Tool};
 
 /// The tools of the reference vectors.
 pub(crate) const TOOLS: &str = r#"[
@@ -19,17 +18,6 @@ pub(crate) const TOOLS: &str = r#"[
 
 pub(crate) fn tools() -> Vec<Tool> {
     Tool::parse_list(TOOLS, &maskwright::Limits::default()).unwrap()
-}
-
-/// A real vocabulary that knows a format's markers.
-pub(crate) fn vocabulary(name: &str, format: Option<&ChatFormat>) -> Option<Arc<Vocabulary>> {
-    let folder = crate::fixtures::fixture(&format!("tokenizers/{name}"))?;
-    let read = |file: &str| std::fs::read(folder.join(file)).unwrap();
-    let mut hint = SpecialsHint::from_configs(None, Some(&read("tokenizer_config.json"))).unwrap();
-    if let Some(format) = format {
-        format.add_hints(&mut hint);
-    }
-    Some(Vocabulary::from_tokenizer_json(&read("tokenizer.json"), &hint).unwrap())
 }
 
 /// A reply read in pieces.

@@ -9,25 +9,25 @@ use serde_json::Value;
 use super::{parse, tools};
 
 #[derive(Deserialize)]
-struct Vector {
-    id: String,
+pub(super) struct Vector {
+    pub(super) id: String,
     #[serde(rename = "gen")]
     prompt: String,
-    raw: String,
-    stop: String,
-    expect: Expected,
+    pub(super) raw: String,
+    pub(super) stop: String,
+    pub(super) expect: Expected,
 }
 
 #[derive(Deserialize)]
-struct Expected {
+pub(super) struct Expected {
     reasoning: Option<String>,
-    content: Option<String>,
-    calls: Vec<Call>,
+    pub(super) content: Option<String>,
+    pub(super) calls: Vec<Call>,
 }
 
 #[derive(Deserialize)]
-struct Call {
-    name: String,
+pub(super) struct Call {
+    pub(super) name: String,
     args: Option<Value>,
     args_raw: Option<String>,
     id: Option<String>,
@@ -40,10 +40,40 @@ fn yes() -> bool {
 }
 
 /// Which format the vectors of a name are in: the longest beginning counts.
-const FORMATS: &[(&str, &str)] =
-    &[("hermes", "hermes"), ("harmony", "harmony"), ("llama", "llama"), ("generic", "generic")];
+const FORMATS: &[(&str, &str)] = &[
+    ("hermes", "hermes"),
+    ("qwencoder", "qwen3-coder"),
+    ("harmony", "harmony"),
+    ("llama", "llama"),
+    ("llama-4", "pythonic"),
+    ("mistral-1", "mistral-v3"),
+    ("mistral-2", "mistral-v13"),
+    ("mistral-3", "mistral-v11"),
+    ("deepseek-v3", "deepseek-v3"),
+    ("deepseek-r1", "deepseek-v3"),
+    ("deepseek-v31", "deepseek-v3.1"),
+    ("deepseek-v32", "deepseek-v3.2"),
+    ("functionary31", "functionary-v3.1"),
+    ("functionary32", "functionary-v3.2"),
+    ("gemma3", "pythonic"),
+    ("functiongemma", "functiongemma"),
+    ("gemma4", "gemma4"),
+    ("phi4mini", "phi-4-mini"),
+    ("phi4mini-2", "functools"),
+    ("granite", "granite"),
+    ("granite-2", "granite-3.1"),
+    ("glm", "glm"),
+    ("kimi", "kimi-k2"),
+    ("minimax-m1", "minimax-m1"),
+    ("minimax-m2", "minimax-m2"),
+    ("lfm2", "lfm2"),
+    ("smollm2", "smollm2"),
+    ("smollm3", "hermes"),
+    ("anthxml", "anthropic-xml"),
+    ("generic", "generic"),
+];
 
-fn vectors() -> Vec<(Vector, &'static str)> {
+pub(super) fn vectors() -> Vec<(Vector, &'static str)> {
     let Some(path) = data("tools/vectors.jsonl") else { return Vec::new() };
     let text = std::fs::read_to_string(path).unwrap();
     let all = text.lines().map(|line| serde_json::from_str::<Vector>(line).unwrap());
@@ -70,7 +100,7 @@ pub(super) fn data(name: &str) -> Option<PathBuf> {
 }
 
 impl Vector {
-    fn check(&self, reply: &ParsedReply, how: &str) {
+    pub(super) fn check(&self, reply: &ParsedReply, how: &str) {
         let id = &self.id;
         assert_eq!(reply.reasoning, self.expect.reasoning, "{id}: reasoning, {how}");
         assert_eq!(reply.content, self.expect.content, "{id}: content, {how}");
@@ -93,7 +123,7 @@ impl Vector {
         }
     }
 
-    fn options(&self) -> ReplyOptions {
+    pub(super) fn options(&self) -> ReplyOptions {
         ReplyOptions::after(&self.prompt)
     }
 }

@@ -78,6 +78,10 @@ pub(super) fn family(template: &str, known: &dyn Fn(&str) -> bool) -> Arc<dyn Fa
     if has("<|tool_list_start|>") || has("List of tools: [") || has("<|tool_call_start|>") {
         return Arc::new(python_calls::LFM2);
     }
+    // MiniMax M3 and Kimi K3 hold tags that others use, and write them otherwise; theirs aren't known here.
+    if has("]<]minimax[>[") || (has("<|open|>") && has("<|close|>") && has("<|end_of_msg|>")) {
+        return Arc::new(Generic);
+    }
     if has("<minimax:tool_call>") {
         return Arc::new(more::MINIMAX_M2);
     }

@@ -91,6 +91,10 @@ impl Family for Blocks {
         "functionary-v3.2"
     }
 
+    fn thinks(&self) -> bool {
+        false
+    }
+
     fn markers(&self) -> Vec<&'static str> {
         Vec::new()
     }
@@ -197,7 +201,7 @@ async fn block(cx: &mut Cx, after: usize) -> Option<(String, usize)> {
             Some(crate::chat::reply::Unit::Char(c))
                 if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') =>
             {
-                name.push(c)
+                name.push(c);
             }
             _ => return None,
         }

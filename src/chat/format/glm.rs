@@ -111,7 +111,7 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
         }
         match cx.reader.peek().await {
             Some(Unit::Char(c)) if ends != Found::Cut && closes != Found::Cut && !matches!(c, '{' | '<') => {
-                cx.reader.skip(1)
+                cx.reader.skip(1);
             }
             None => return Err(Stop::Ended),
             Some(_) if ends == Found::Cut || closes == Found::Cut => return Err(Stop::Ended),

@@ -108,7 +108,7 @@ impl Family for Harmony {
             (None, None) => "/(.|\\n)*/".into(),
         };
         let ends = run.is_some();
-        let words = if ends { thoughts_free(&run) } else { "/(.|\\n)*/".into() };
+        let words = run.as_ref().map_or_else(|| "/(.|\\n)*/".to_owned(), |run| format!("{run}*"));
         if ends {
             skeleton.rule("thoughts", &thoughts);
             skeleton.rule("words", &words);
@@ -174,10 +174,6 @@ impl Family for Harmony {
         }
         out
     }
-}
-
-fn thoughts_free(run: &Option<String>) -> String {
-    run.as_ref().map_or_else(String::new, |run| format!("{run}*"))
 }
 
 /// Reads one message; `false` at the end of the reply.

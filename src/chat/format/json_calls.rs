@@ -114,7 +114,8 @@ pub(super) async fn read_array(cx: &mut Cx, shape: &Shape, open: &str) -> Result
 /// One object. The call it is stays open; where it isn't one, nothing was begun.
 pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> {
     let late = !shape.id.is_empty();
-    let (mut name, mut id, mut arguments) = (None, None, None);
+    let (mut name, mut id, mut arguments): (Option<String>, Option<String>, Option<String>) =
+        (None, None, None);
     let mut bad = None;
     let members = async {
         expect(cx, "{").await?;
@@ -131,7 +132,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
                 if !late {
                     cx.begin(&text, None);
                     if let Some(json) = arguments.take() {
-                        bad = flush(cx, json);
+                        bad = flush(cx, &json);
                         arguments = Some(String::new());
                     }
                 }
@@ -145,7 +146,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
                     let read = read_json(&mut cx.reader, |_| {}).await;
                     let json = cx.reader.since(from);
                     if cx.in_call() && read.is_ok() {
-                        bad = flush(cx, json);
+                        bad = flush(cx, &json);
                         arguments = Some(String::new());
                     } else {
                         arguments = Some(json);
@@ -176,7 +177,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
         cx.begin(name, id);
         match arguments.take() {
             Some(json) if partial => cx.arguments(&json),
-            Some(json) => bad = flush(cx, json),
+            Some(json) => bad = flush(cx, &json),
             None if !partial => cx.arguments("{}"),
             None => {}
         }
@@ -200,14 +201,14 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
 }
 
 /// Writes arguments that were read whole; `Some` where they aren't an object.
-fn flush(cx: &mut Cx, json: String) -> Option<()> {
+fn flush(cx: &mut Cx, json: &str) -> Option<()> {
     match json.chars().next().and_then(Json::begins) {
         Some(Json::Object) => {
-            cx.arguments(&json);
+            cx.arguments(json);
             None
         }
         Some(Json::String) => {
-            let text: String = serde_json::from_str(&json).unwrap_or_default();
+            let text: String = serde_json::from_str(json).unwrap_or_default();
             let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text).is_ok();
             match (text.trim().is_empty(), is_object) {
                 (true, _) => cx.arguments("{}"),
@@ -220,7 +221,7 @@ fn flush(cx: &mut Cx, json: String) -> Option<()> {
             None
         }
         _ => {
-            cx.arguments(&json);
+            cx.arguments(json);
             Some(())
         }
     }

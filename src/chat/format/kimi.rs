@@ -127,10 +127,10 @@ async fn read_one(cx: &mut Cx) -> Result<(), Stop> {
     };
     cx.reader.space().await;
     let mut name = name_in(&id).to_owned();
-    if cx.tool(&name).is_none() {
-        if let Some(found) = by_keys(cx).await {
-            name = found;
-        }
+    if cx.tool(&name).is_none()
+        && let Some(found) = by_keys(cx).await
+    {
+        name = found;
     }
     cx.begin(&name, Some(id));
     if cx.reader.peek_char().await != Some('{') {

@@ -70,6 +70,10 @@ trait Family: Send + Sync + Debug {
     fn thinking(&self) -> (&'static str, &'static str) {
         THINK
     }
+    /// Whether models of this family may think.
+    fn thinks(&self) -> bool {
+        true
+    }
     /// What begins thoughts, after their mark.
     fn thinking_lead(&self) -> &'static str {
         ""
@@ -205,7 +209,7 @@ impl ChatFormat {
     pub fn named(name: &str, vocab: Option<&Arc<Vocabulary>>) -> Option<Self> {
         let family = detect::families().into_iter().find(|family| family.name() == name)?;
         let mut format = Self::new(family, "", vocab);
-        format.thinks = true;
+        format.thinks = format.family.thinks();
         Some(format)
     }
 
@@ -219,7 +223,8 @@ impl ChatFormat {
         let (open, close) = family.thinking();
         let markers = Markers::new(family.markers().into_iter().chain([open, close]), vocab);
         let mentioned = |text: &str| template.contains(text.trim_end());
-        let thinks = vocab.is_none() || mentioned(open) || mentioned(close) || markers.token(open).is_some();
+        let thinks = family.thinks()
+            && (vocab.is_none() || mentioned(open) || mentioned(close) || markers.token(open).is_some());
         let reserved = vocab.map_or_else(Vec::new, |vocab| {
             let ids = 0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX);
             ids.filter(|&id| {
@@ -303,6 +308,7 @@ impl ChatFormat {
             thinking,
             budget,
             reserved: &self.reserved,
+            strips: self.family.strips(),
             limits,
         };
         let skeleton =

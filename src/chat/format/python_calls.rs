@@ -203,7 +203,7 @@ async fn identifier(cx: &mut Cx) -> Result<String, Stop> {
 
 /// Rules for the list; the item to use.
 fn list_rules(skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
-    let mut calls = Vec::new();
+    let (mut first, mut calls) = (Vec::new(), Vec::new());
     for (index, tool) in skeleton.tools() {
         let mut items = Vec::new();
         for (number, field) in fields(tool)?.iter().enumerate() {
@@ -213,15 +213,14 @@ fn list_rules(skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
             items.push((name, field.required));
         }
         let arguments = any_order(skeleton, &format!("parameters_{index}"), &items, "/,\\x20?/");
-        skeleton.rule(
-            &format!("call_{index}"),
-            &format!("{} {arguments} \")\"", quote(&format!("{}(", tool.name))),
-        );
-        calls.push(format!("call_{index}"));
+        skeleton.rule(&format!("call_{index}"), &format!("{arguments} \")\""));
+        // The bracket and the first name are one terminal, so that free text beside it can't swallow the bracket.
+        first.push(format!("{} call_{index}", quote(&format!("[{}(", tool.name))));
+        calls.push(format!("{} call_{index}", quote(&format!("{}(", tool.name))));
     }
-    let calls = any(&calls);
+    let (first, calls) = (any(&first), any(&calls));
     let more = if skeleton.plan.parallel { format!(" (/,{GAP}/ {calls})*") } else { String::new() };
-    Ok(format!("\"[\" {calls}{more} \"]\""))
+    Ok(format!("{first}{more} \"]\""))
 }
 
 /// A value: JSON, which is a literal of Python but for three words, or what Python writes where that is as plain.

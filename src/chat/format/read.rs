@@ -172,7 +172,7 @@ impl Cx {
             Stop::Ended if self.reader.truncated() => Body::Done,
             _ if self.known => {
                 // Earlier calls of the stretch are out; the rest is text.
-                self.skip_to_end(closers).await;
+                self.skip_to_close(closers).await;
                 self.verbatim();
                 Body::Done
             }
@@ -198,7 +198,7 @@ impl Cx {
                 }
                 self.end(!(ended && self.reader.truncated()));
                 if found == Found::Cut && self.reader.truncated() {
-                    self.to_end().await;
+                    self.skip_rest().await;
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Cx {
         }
     }
 
-    async fn skip_to_end(&mut self, closers: &[&'static str]) {
+    async fn skip_to_close(&mut self, closers: &[&'static str]) {
         while !self.reader.is_end().await && !self.closes(closers).await {
             self.reader.skip(1);
         }
@@ -231,7 +231,7 @@ impl Cx {
         false
     }
 
-    async fn to_end(&mut self) {
+    async fn skip_rest(&mut self) {
         while !self.reader.is_end().await {
             self.reader.skip(1);
         }
@@ -256,7 +256,7 @@ impl Cx {
     /// Drops the rest of the reply: a marker that the token limit cut off.
     async fn drop_cut(&mut self) {
         self.out.marker();
-        self.to_end().await;
+        self.skip_rest().await;
     }
 }
 
@@ -277,7 +277,7 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
     'next: while let Some(unit) = cx.reader.peek().await {
         let mut cut = false;
         if let Some((open, close)) = &think {
-            if open.control || at_start {
+            if open.control || (at_start && cx.thinking == Thinking::Optional) {
                 match cx.reader.find(open).await {
                     Found::Yes(length) => {
                         cx.reader.skip(length);
@@ -289,7 +289,7 @@ pub(super) async fn read_spans<F: Family + ?Sized>(family: &F, cx: &mut Cx) {
                 }
             }
             // A bare closing mark: reasoning that was none.
-            if close.control || at_start {
+            if close.control || (at_start && cx.thinking == Thinking::Optional) {
                 match cx.reader.find(close).await {
                     Found::Yes(length) => {
                         cx.reader.skip(length);

@@ -46,6 +46,8 @@ pub(super) struct Plan<'a> {
     pub(super) budget: Option<usize>,
     /// Special tokens that free text mustn't contain, beside the format's own.
     pub(super) reserved: &'a [TokenId],
+    /// Marks around an answer, which free text may hold.
+    pub(super) strips: &'static [&'static str],
     pub(super) limits: &'a Limits,
 }
 
@@ -170,13 +172,16 @@ impl<'a> Skeleton<'a> {
     /// Free text without any of the spelled markers, and not of the form `unlike` (a regular expression for all of
     /// it). With neither it is a run of tokens, which costs less.
     pub(super) fn free(&mut self, without: &[&str], unlike: Option<&str>) -> String {
-        if without.is_empty()
-            && unlike.is_none()
-            && self.markers.vocab().is_some()
-            && self.no_thoughts().is_empty()
-        {
+        // After a spelled mark a token may go on into the text, so that text is bytes there.
+        let tokens = self.markers.vocab().is_some() && !self.spells_thoughts();
+        if without.is_empty() && unlike.is_none() && tokens {
             let mut ids: BTreeSet<TokenId> =
                 self.markers.ids().chain(self.plan.reserved.iter().copied()).collect();
+            for strip in self.plan.strips {
+                if let Some(id) = self.markers.token(strip) {
+                    ids.remove(&id);
+                }
+            }
             if let Some(vocab) = self.markers.vocab() {
                 ids.extend(vocab.stop_tokens());
             }
@@ -197,9 +202,14 @@ impl<'a> Skeleton<'a> {
         "FREE".into()
     }
 
+    fn spells_thoughts(&self) -> bool {
+        matches!(self.plan.thinking, Thinking::Open | Thinking::Optional)
+            && !(self.is_token(self.think.0) && self.is_token(self.think.1))
+    }
+
     /// Excludes texts that begin as thoughts whose marks are spelled.
     fn no_thoughts(&self) -> String {
-        if self.plan.thinking == Thinking::Optional && !self.is_token(self.think.0) {
+        if self.plan.thinking == Thinking::Optional && self.spells_thoughts() {
             format!(" & ~/[ \\t\\r\\n]*{}(.|\\n)*/", escape(self.think.0))
         } else {
             String::new()
@@ -215,12 +225,35 @@ impl<'a> Skeleton<'a> {
             Thinking::Optional => {
                 let thoughts = self.thoughts(close)?;
                 let lead = if self.lead.is_empty() { String::new() } else { quote(self.lead) };
-                format!("({} {lead} {thoughts})? {body}", self.marker(open))
+                // White space and a spelled mark are one terminal, so that free text beside it can't swallow the space.
+                let open = match self.is_token(open) {
+                    // Beside a run of tokens, white space must be one, too.
+                    true if body.starts_with("free ") || body == "free" => {
+                        format!("{} {}", self.space_token(), self.marker(open))
+                    }
+                    true => format!("SPACE? {}", self.marker(open)),
+                    false => format!("/[ \\t\\r\\n]{{0,16}}{}/", escape(open)),
+                };
+                format!("({open} {lead} {thoughts})? {body}")
             }
         };
         let text =
             fill(include_str!("../../../grammars/tools/reply.lark"), &[("START", &start)]) + &self.rules;
         Ok(Grammar::compose(&text, self.parts, self.plan.limits)?)
+    }
+
+    /// A token of white space alone, or none.
+    fn space_token(&self) -> String {
+        let Some(vocab) = self.markers.vocab() else { return String::new() };
+        let ids = 0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX);
+        let blank = |&id: &TokenId| {
+            let bytes = vocab.bytes(id);
+            !bytes.is_empty()
+                && bytes.len() <= 4
+                && bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+        };
+        let ids: BTreeSet<TokenId> = ids.filter(blank).collect();
+        if ids.is_empty() { String::new() } else { format!("<[{}]>?", ranges(&ids)) }
     }
 
     /// The grammar from a text of its own, which says what `start` is.

@@ -9,7 +9,7 @@ use crate::cli::args::Device;
 use crate::{
     bench::suite::Draft,
     cli::args::ConstraintArgs,
-    constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
+    constraint::{NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace},
 };
 
 /// Measure coverage and speed.
@@ -35,7 +35,7 @@ pub(super) enum BenchCommand {
 /// How JSON is spelled for this crate's engine; one place, so that all engines get the same.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SpellingArgs {
-    /// White space between the tokens of JSON that maskwright allows: compact, spaced or flexible. Default: that of
+    /// White space between the tokens of JSON that maskwright allows: compact, spaced, flexible, pretty or pretty:N. Default: that of
     /// the instances.
     #[arg(long, value_name = "KIND")]
     whitespace: Option<Whitespace>,
@@ -54,7 +54,9 @@ impl SpellingArgs {
             whitespace: self.whitespace.unwrap_or(whitespace),
             order: self.property_order,
             numbers: self.numbers,
-            strict: false,
+            // Collections of schemas from everywhere have misspelt keywords, which constrain nothing there.
+            unknown: UnknownKeywords::Warn,
+            ..SchemaOptions::default()
         }
     }
 }
@@ -92,7 +94,7 @@ pub(super) struct MasksArgs {
     /// A sample of N schemas.
     #[arg(long, value_name = "N")]
     pub(super) sample: Option<usize>,
-    /// Chooses the sample. Samples of one seed contain each other.
+    /// Chooses the sample. Samples of one seed begin alike, so that a run that was cut off is one, too.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(super) seed: u64,
     /// Every N-th schema by name, beginning with number K: `0/20`.
@@ -113,9 +115,12 @@ pub(super) struct MasksArgs {
     /// Don't count forced tokens, which takes another walk along the valid instances.
     #[arg(long)]
     pub(super) no_forced: bool,
-    /// Threads. More than one for coverage only: times aren't kept then.
+    /// Threads. With more than one, times aren't kept unless --times says so.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) jobs: NonZeroUsize,
+    /// Keep times even with several threads. CPU time still tells then; wall time doesn't.
+    #[arg(long)]
+    pub(super) times: bool,
     /// CPU time for one schema under one engine, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(super) timeout: u64,

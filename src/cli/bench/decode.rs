@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Columns of the table, and their heads.
-const COLUMNS: [(&str, &str); 10] = [
+const COLUMNS: [(&str, &str); 11] = [
     ("case", "case"),
     ("way", "way"),
     ("tokens_per_second", "tokens/s"),
@@ -30,6 +30,7 @@ const COLUMNS: [(&str, &str); 10] = [
     ("decode_ms", "decode, ms"),
     ("grammar_ms", "grammar, ms"),
     ("grammar_percent", "grammar, %"),
+    ("first_grammar_ms", "grammar of the first reply, ms"),
 ];
 
 pub(super) fn decode(args: &DecodeArgs) -> Result<ExitCode, Failure> {

@@ -52,7 +52,12 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
         corpus,
         vocab,
         ways,
-        options: WalkOptions { limit: timeout, twice: args.twice, forced: !args.no_forced, times: jobs == 1 },
+        options: WalkOptions {
+            limit: timeout,
+            twice: args.twice,
+            forced: !args.no_forced,
+            times: jobs == 1 || args.times,
+        },
         jobs,
     });
     let settings = settings(args, &plan, options);
@@ -123,6 +128,7 @@ fn settings(args: &MasksArgs, plan: &Plan, options: SchemaOptions) -> Value {
         "twice": args.twice,
         "forced": plan.options.forced,
         "jobs": args.jobs,
+        "times": plan.options.times,
         "timeout_s": plan.options.limit.as_secs(),
         "spelling": format!("{options:?}"),
     })

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use super::{
     analysis::Analysis,
+    demand::{ArrayAtom, Atom, Formula, Keys, Literal, ObjectAtom},
     document::at,
-    formula::{ArrayAtom, Atom, Formula, Keys, Literal, ObjectAtom},
     object,
 };
 use crate::constraint::ConstraintError;
@@ -116,10 +116,13 @@ impl Analysis<'_> {
                     }
                 }
                 Formula::Atom(atom) => conjunction.contains(atom),
-                Formula::All(parts) => parts.iter().all(|part| match part {
-                    Formula::Atom(atom) => conjunction.contains(atom),
-                    _ => false,
-                }),
+                Formula::All(parts) => {
+                    !parts.is_empty()
+                        && parts.iter().all(|part| match part {
+                            Formula::Atom(atom) => conjunction.contains(atom),
+                            _ => false,
+                        })
+                }
                 _ => false,
             };
             if decided {

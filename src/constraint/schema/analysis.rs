@@ -9,9 +9,11 @@ use std::{collections::HashMap, rc::Rc};
 use serde_json::Value;
 
 use super::{
+    UnknownKeywords,
     assertion::{self, Assertion},
+    demand::{ConstantId, EitherId, Formula, Kind, Literal, ScopeId},
     document::{Documents, ResourceId, SchemaId, at},
-    formula::{ConstantId, EitherId, Formula, Kind, Literal, ScopeId, number_set, text_language},
+    formula::{number_set, text_language},
     regular::{Answer, Regular},
     shape::Shape,
     string,
@@ -60,14 +62,14 @@ impl<'a> Analysis<'a> {
         root: &'a Value,
         supplied: &'a [(String, Value)],
         fuel: u64,
-        strict: bool,
+        unknown: UnknownKeywords,
     ) -> Result<(Self, Literal), ConstraintError> {
         let (documents, root) = Documents::new(root, supplied)?;
         let mut analysis = Self {
             documents,
             fuel,
             path: Vec::new(),
-            strict,
+            strict: unknown == UnknownKeywords::Refuse,
             warnings: Vec::new(),
             assertions: HashMap::new(),
             constants: Vec::new(),

@@ -2,8 +2,8 @@
 
 use super::{
     analysis::{Analysis, StateId},
+    demand::{ArrayAtom, Atom, Literal},
     document::at,
-    formula::{ArrayAtom, Atom, Literal},
 };
 use crate::constraint::ConstraintError;
 

@@ -124,16 +124,23 @@ impl<'a> Documents<'a> {
             resources: Vec::new(),
             by_uri: HashMap::new(),
             supplied,
-            dynamic: false,
+            dynamic: refers_dynamically(root)
+                || supplied.iter().any(|(_, document)| refers_dynamically(document)),
         };
         let base = uri::from_str("json-schema:///").map_err(|error| at("", error))?;
-        let root = documents.load(root, base, "")?;
+        let root = documents.load(root, base, "", (Draft::D2020, false))?;
         Ok((documents, root))
     }
 
     /// The place of a subschema.
     pub(super) fn place(&self, schema: SchemaId) -> &Place<'a> {
         &self.places[schema.0 as usize]
+    }
+
+    /// The draft that the request's own document names.
+    pub(super) fn draft(&self) -> Option<Draft> {
+        let root = self.places.first()?;
+        root.named_draft.then_some(root.draft)
     }
 
     /// Whether any document refers dynamically, so that the way by which a subschema was reached matters.
@@ -155,14 +162,15 @@ impl<'a> Documents<'a> {
         self.intern(Place { value, pointer: pointer.into(), ..place })
     }
 
-    /// Reads a document: finds its identifiers and anchors.
+    /// Reads a document: finds its identifiers and anchors. It is read by `draft` where it names none.
     fn load(
         &mut self,
         root: &'a Value,
         base: Uri<String>,
         prefix: &str,
+        draft: (Draft, bool),
     ) -> Result<SchemaId, ConstraintError> {
-        let (draft, named_draft) = draft_of(root).map_or((Draft::D2020, false), |draft| (draft, true));
+        let (draft, named_draft) = draft_of(root).map_or(draft, |draft| (draft, true));
         let pointer: Rc<str> = prefix.into();
         let resource = self.add_resource(root, base, &pointer, draft, named_draft);
         let mut pending = vec![(root, pointer, resource)];
@@ -216,7 +224,6 @@ impl<'a> Documents<'a> {
             if draft == Draft::D2019 && object.get("$recursiveAnchor") == Some(&Value::Bool(true)) {
                 self.resources[resource.0 as usize].recursive_anchor = true;
             }
-            self.dynamic |= object.contains_key("$dynamicRef") || object.contains_key("$recursiveRef");
             for (keyword, form, since, until) in APPLICATORS {
                 let read = if named_draft { since <= draft && draft <= until } else { true };
                 let Some(value) = object.get(keyword).filter(|_| read) else { continue };
@@ -370,7 +377,9 @@ impl<'a> Documents<'a> {
             )
         })?;
         let base = uri::from_str(&target).map_err(|error| at(pointer, error))?;
-        self.load(document, base, &target)?;
+        let referrer = self.place(from);
+        let draft = (referrer.draft, referrer.named_draft);
+        self.load(document, base, &target, draft)?;
         self.by_uri.get(&target).map_or_else(
             || Err(at(pointer, format_args!("`{target}` has another identifier"))),
             |known| Ok((*known, fragment)),
@@ -436,6 +445,28 @@ pub(super) fn draft_of(schema: &Value) -> Option<Draft> {
         ("2020-12", Draft::D2020),
     ];
     known.into_iter().find(|(name, _)| dialect.contains(name)).map(|(_, draft)| draft)
+}
+
+/// Whether a document refers to what depends on the way to it, or to a meta-schema that does.
+fn refers_dynamically(document: &Value) -> bool {
+    let mut pending = vec![document];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Object(object) => {
+                let meta = object
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .is_some_and(|reference| reference.contains("json-schema.org/draft/20"));
+                if meta || object.contains_key("$dynamicRef") || object.contains_key("$recursiveRef") {
+                    return true;
+                }
+                pending.extend(object.values());
+            }
+            Value::Array(list) => pending.extend(list),
+            _ => {}
+        }
+    }
+    false
 }
 
 fn identifier(object: &Map<String, Value>, draft: Draft) -> Option<&str> {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     analysis::Analysis,
     assertion::{Assertion, Types},
+    demand::{ArrayAtom, Atom, Formula, Keys, Kind, Literal, ObjectAtom, ScopeId},
     document::{ResourceId, SchemaId, at},
     number::{Decimal, NumberSet},
     regular::{Answer, Regular},
@@ -18,206 +19,23 @@ use super::{
 };
 use crate::constraint::ConstraintError;
 
-/// A JSON type; the two truth values are types of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    /// `null`
-    Null,
-    /// `false`
-    False,
-    /// `true`
-    True,
-    /// A number, whole or not.
-    Number,
-    /// A string.
-    String,
-    /// An array.
-    Array,
-    /// An object.
-    Object,
-}
-
-/// A demand on a value as a whole: of a subschema or a constant, that it holds or that it doesn't.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Literal {
-    /// Nothing is demanded.
-    Always,
-    /// No value will do.
-    Never,
-    /// A subschema, reached through resources, holds or doesn't.
-    Schema { schema: SchemaId, scope: ScopeId, holds: bool },
-    /// The value is, or isn't, the constant.
-    Constant { constant: ConstantId, holds: bool },
-    /// One of several demands is met.
-    Either(EitherId),
-}
-
-/// The resources through which a subschema was reached, outermost first; always empty where nothing depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ScopeId(pub(super) u32);
-
-/// A value of `const` or `enum`, or a part of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ConstantId(pub(super) u32);
-
-/// A list of demands of which one is to be met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct EitherId(pub(super) u32);
-
-/// A simple demand on a value of a known type.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Atom {
-    /// The number is in the set.
-    Number(Rc<NumberSet>),
-    /// The string is in the language, or isn't; the language is within that of all strings.
-    Text(Rc<Regular>, bool),
-    /// On an array.
-    Array(ArrayAtom),
-    /// On an object.
-    Object(ObjectAtom),
-}
-
-/// A demand on an array.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ArrayAtom {
-    /// The item at a position, if there is one.
-    At(usize, Literal),
-    /// Every item from a position on.
-    From(usize, Literal),
-    /// The number of items.
-    Size(u64, Option<u64>),
-    /// The number of items, from a position on, that meet a demand.
-    Count { from: usize, item: Literal, min: u64, max: Option<u64> },
-    /// No two items are equal.
-    Unique,
-    /// Not a demand: items up to a position were looked at by a keyword that held.
-    Seen(usize),
-    /// Not a demand: items that meet a demand were looked at.
-    SeenMatching(Literal),
-}
-
-/// A demand on an object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ObjectAtom {
-    /// The value of every property whose name is among the keys.
-    Each(Keys, Literal),
-    /// The value of some property whose name is among the keys.
-    Some(Keys, Literal),
-    /// A property of this name is there.
-    Has(Rc<str>),
-    /// If the first is there, so are the others.
-    Implies(Rc<str>, Rc<[Rc<str>]>),
-    /// The number of properties.
-    Count(u64, Option<u64>),
-    /// Not a demand: properties with these names were looked at by a keyword that held.
-    Seen(Keys),
-}
-
-/// A set of property names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Keys {
-    /// One.
-    Name(Rc<str>),
-    /// Those in a language of string bodies.
-    In(Rc<Regular>),
-    /// Those in none of these sets.
-    Outside(Rc<[Keys]>),
-}
-
-/// Demands put together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Formula {
-    /// Met by every value of the type.
-    True,
-    /// Met by none.
-    False,
-    /// A demand.
-    Atom(Atom),
-    /// All of them.
-    All(Vec<Formula>),
-    /// One of them.
-    Any(Vec<Formula>),
-}
-
-impl Formula {
-    pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut flat = Vec::new();
-        for part in parts {
-            match part {
-                Self::True => {}
-                Self::False => return Self::False,
-                Self::All(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
-        match flat.len() {
-            0 => Self::True,
-            1 => flat.remove(0),
-            _ => Self::All(flat),
-        }
-    }
-
-    pub(super) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut flat: Vec<Self> = Vec::new();
-        for part in parts {
-            match part {
-                Self::False => {}
-                Self::True => return Self::True,
-                Self::Any(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
-        join_absence(&mut flat);
-        match flat.len() {
-            0 => Self::False,
-            1 => flat.remove(0),
-            _ => Self::Any(flat),
-        }
-    }
-
-    fn object(atom: ObjectAtom) -> Self {
-        Self::Atom(Atom::Object(atom))
-    }
-
-    fn array(atom: ArrayAtom) -> Self {
-        Self::Atom(Atom::Array(atom))
-    }
-
-    fn of(truth: bool) -> Self {
-        if truth { Self::True } else { Self::False }
-    }
-}
-
 /// How a subschema is read: whether it is to hold, and whether what it looked at is noted.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
     pub(super) kind: Kind,
     pub(super) holds: bool,
-    pub(super) noted: bool,
+    pub(super) noted: Noted,
 }
 
-/// "It isn't there, or its value is such" is "its value, if there is one, is such": one demand and no choice.
-fn join_absence(parts: &mut Vec<Formula>) {
-    let mut index = 0;
-    while index < parts.len() {
-        if let Formula::Atom(Atom::Object(ObjectAtom::Each(keys @ Keys::Name(_), Literal::Never))) =
-            &parts[index]
-        {
-            let value = parts.iter().enumerate().find_map(|(place, part)| match part {
-                Formula::Atom(Atom::Object(ObjectAtom::Some(other, value))) if other == keys => {
-                    Some((place, *value))
-                }
-                _ => None,
-            });
-            if let Some((place, value)) = value {
-                parts[index] = Formula::object(ObjectAtom::Each(keys.clone(), value));
-                parts.remove(place);
-                index = 0;
-                continue;
-            }
-        }
-        index += 1;
-    }
+/// Whether it is noted what a subschema looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Nobody asks.
+    No,
+    /// What is noted was looked at; more may have been.
+    AtLeast,
+    /// Nothing else was looked at.
+    Exactly,
 }
 
 type Found = Result<Formula, ConstraintError>;
@@ -233,7 +51,7 @@ impl<'a> Analysis<'a> {
                 Ok(self.constant_formula(value, kind, holds))
             }
             Literal::Schema { schema, scope, holds } => {
-                self.schema_formula(schema, scope, Reading { kind, holds, noted: false })
+                self.schema_formula(schema, scope, Reading { kind, holds, noted: Noted::No })
             }
             Literal::Either(either) => {
                 let parts = self.either(either);
@@ -277,31 +95,48 @@ impl<'a> Analysis<'a> {
                 _ => {}
             }
         }
-        let unevaluated = unevaluated_items.or(unevaluated_properties);
-        if unevaluated.is_some() && !reading.holds {
-            let keyword =
-                if unevaluated_items.is_some() { "unevaluatedItems" } else { "unevaluatedProperties" };
-            let pointer = format!("{}/{keyword}", self.documents.place(schema).pointer);
+        let pointer = self.documents.place(schema).pointer.clone();
+        let Some(rest) = unevaluated_items.or(unevaluated_properties) else {
+            let mut parts = Vec::with_capacity(assertions.len());
+            for assertion in assertions.iter() {
+                parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+            }
+            return Ok(if reading.holds { Formula::all(parts) } else { Formula::any(parts) });
+        };
+        let noted =
+            if reading.holds && reading.noted != Noted::Exactly { Noted::AtLeast } else { Noted::Exactly };
+        let mut parts = Vec::with_capacity(assertions.len());
+        for assertion in assertions.iter() {
+            let reading = Reading { holds: true, noted, ..reading };
+            parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        }
+        let whole = Formula::all(parts);
+        if reading.holds {
+            let rest = self.literal(rest, scope, true)?;
+            return self.unevaluated(whole, rest, reading.kind, &pointer);
+        }
+        if unevaluated_items.is_some() {
+            let pointer = format!("{pointer}/unevaluatedItems");
             self.refuse(
                 &pointer,
                 "can't be enforced where its schema must not hold (under `not`, `oneOf` or `if`)",
             );
             return Ok(Formula::False);
         }
-        let reading = Reading { noted: reading.noted || unevaluated.is_some(), ..reading };
-        let mut parts = Vec::with_capacity(assertions.len());
-        for assertion in assertions.iter() {
-            parts.push(self.assertion_formula(schema, scope, assertion, reading)?);
+        // Another keyword doesn't hold; or all do, and a property that none looked at isn't as demanded.
+        let mut ways = Vec::new();
+        for assertion in
+            assertions.iter().filter(|other| !matches!(other, Assertion::UnevaluatedProperties(_)))
+        {
+            let reading = Reading { noted: Noted::No, ..reading };
+            ways.push(self.assertion_formula(schema, scope, assertion, reading)?);
         }
-        let whole = if reading.holds { Formula::all(parts) } else { Formula::any(parts) };
-        match unevaluated {
-            None => Ok(whole),
-            Some(rest) => {
-                let rest = self.literal(rest, scope, true)?;
-                let pointer = self.documents.place(schema).pointer.clone();
-                self.unevaluated(whole, rest, reading.kind, &pointer)
-            }
+        let rest = self.literal(rest, scope, false)?;
+        for atoms in self.alternatives(whole, &pointer)? {
+            let wrong = ObjectAtom::Some(Keys::Outside(seen(&atoms)), rest);
+            ways.push(Formula::all(atoms.into_iter().map(Formula::Atom).chain([Formula::object(wrong)])));
         }
+        Ok(Formula::any(ways))
     }
 
     /// Adds the demand on what no keyword looked at, alternative by alternative.
@@ -324,14 +159,8 @@ impl<'a> Analysis<'a> {
                 }
                 atoms.push(Atom::Array(ArrayAtom::Seen(usize::MAX)));
             } else {
-                let seen: Rc<[Keys]> = atoms
-                    .iter()
-                    .filter_map(|atom| match atom {
-                        Atom::Object(ObjectAtom::Seen(keys)) => Some(keys.clone()),
-                        _ => None,
-                    })
-                    .collect();
-                atoms.push(Atom::Object(ObjectAtom::Each(Keys::Outside(seen), rest)));
+                let others = Keys::Outside(seen(&atoms));
+                atoms.push(Atom::Object(ObjectAtom::Each(others, rest)));
                 atoms.push(Atom::Object(ObjectAtom::Seen(Keys::Outside(Rc::new([])))));
             }
             alternatives.push(Formula::all(atoms.into_iter().map(Formula::Atom)));
@@ -381,20 +210,22 @@ impl<'a> Analysis<'a> {
             | Assertion::DependentSchema(..)
                 if kind == Kind::Object =>
             {
-                self.properties_formula(schema, scope, assertion, reading)
+                self.properties_formula(scope, assertion, reading)
             }
             Assertion::All(parts) => {
                 let parts = self.each(parts, scope, reading)?;
                 Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
             }
-            Assertion::Any(parts) if holds && reading.noted => self.any_noted(parts, scope, reading),
+            Assertion::Any(parts) if holds && reading.noted != Noted::No => {
+                self.any_noted(parts, scope, reading)
+            }
             Assertion::Any(parts) => {
                 let parts = self.each(parts, scope, reading)?;
                 Ok(if holds { Formula::any(parts) } else { Formula::all(parts) })
             }
             Assertion::One(parts) => self.one(schema, parts, scope, reading),
             Assertion::Not(inner) => {
-                self.schema_formula(*inner, scope, Reading { holds: !holds, noted: false, ..reading })
+                self.schema_formula(*inner, scope, Reading { holds: !holds, noted: Noted::No, ..reading })
             }
             Assertion::If { condition, then, otherwise } => {
                 self.conditional(*condition, *then, *otherwise, scope, reading)
@@ -430,28 +261,49 @@ impl<'a> Analysis<'a> {
 
     /// `anyOf` where it matters which branches hold: every set of branches that may hold together.
     fn any_noted(&mut self, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
-        let parts = self.each(parts, scope, reading)?;
-        let parts: Vec<_> = parts.into_iter().filter(|part| *part != Formula::False).collect();
-        const MOST: usize = 8;
-        if parts.len() > MOST {
-            // Each branch alone is narrower than the standard, never wider.
-            return Ok(Formula::any(parts));
+        let mut branches = Vec::new();
+        for part in parts {
+            let holds = self.schema_formula(*part, scope, reading)?;
+            if holds != Formula::False {
+                let fails = match reading.noted {
+                    Noted::Exactly => {
+                        let fail = Reading { holds: false, noted: Noted::No, ..reading };
+                        self.schema_formula(*part, scope, fail)?
+                    }
+                    _ => Formula::True,
+                };
+                branches.push((holds, fails));
+            }
         }
-        let sets = (1..1_u32 << parts.len()).map(|set| {
-            Formula::all(
-                parts
-                    .iter()
-                    .enumerate()
-                    .filter(|(index, _)| set >> index & 1 == 1)
-                    .map(|(_, part)| part.clone()),
-            )
+        const MOST: usize = 8;
+        if branches.len() > MOST && reading.noted != Noted::Exactly {
+            // Each branch alone is narrower than the standard, never wider.
+            return Ok(Formula::Any(branches.into_iter().map(|(holds, _)| holds).collect()));
+        }
+        if branches.len() > MOST {
+            let pointer = self.documents.place(parts[0]).pointer.clone();
+            self.refuse(
+                &pointer,
+                "has too many branches beside an `unevaluatedProperties` that must not hold",
+            );
+            return Ok(Formula::False);
+        }
+        let sets = (1..1_u32 << branches.len()).map(|set| {
+            let chosen = branches.iter().enumerate().map(|(index, (holds, fails))| {
+                if set >> index & 1 == 1 { holds.clone() } else { fails.clone() }
+            });
+            // A branch that demands nothing still isn't one that looked at something.
+            match Formula::all(chosen) {
+                Formula::True => Formula::All(Vec::new()),
+                other => other,
+            }
         });
-        Ok(Formula::any(sets.collect::<Vec<_>>()))
+        Ok(Formula::Any(sets.collect()))
     }
 
     fn one(&mut self, schema: SchemaId, parts: &[SchemaId], scope: ScopeId, reading: Reading) -> Found {
         let hold = Reading { holds: true, ..reading };
-        let fail = Reading { holds: false, noted: false, ..reading };
+        let fail = Reading { holds: false, noted: Noted::No, ..reading };
         let mut branches = Vec::new();
         for part in parts {
             let branch = self.schema_formula(*part, scope, hold)?;
@@ -495,7 +347,7 @@ impl<'a> Analysis<'a> {
         scope: ScopeId,
         reading: Reading,
     ) -> Found {
-        if then.is_none() && otherwise.is_none() && !reading.noted {
+        if then.is_none() && otherwise.is_none() && reading.noted == Noted::No {
             return Ok(Formula::of(reading.holds));
         }
         let branch = |this: &mut Self, branch: Option<SchemaId>| match branch {
@@ -505,7 +357,7 @@ impl<'a> Analysis<'a> {
         let met = self.schema_formula(condition, scope, Reading { holds: true, ..reading })?;
         let then = branch(self, then)?;
         let unmet =
-            self.schema_formula(condition, scope, Reading { holds: false, noted: false, ..reading })?;
+            self.schema_formula(condition, scope, Reading { holds: false, noted: Noted::No, ..reading })?;
         let otherwise = branch(self, otherwise)?;
         Ok(Formula::any([Formula::all([met, then]), Formula::all([unmet, otherwise])]))
     }
@@ -572,7 +424,7 @@ impl<'a> Analysis<'a> {
                         ArrayAtom::Count { from, item, min: 1, max: None }
                     }));
                 }
-                if noted && holds {
+                if noted != Noted::No && holds {
                     let seen = if rest.is_some() { usize::MAX } else { prefix.len() };
                     parts.push(Formula::array(ArrayAtom::Seen(seen)));
                 }
@@ -585,7 +437,10 @@ impl<'a> Analysis<'a> {
                 parts.extend(range(*min, *max, holds, |min, max| {
                     Formula::array(ArrayAtom::Count { from: 0, item, min, max })
                 }));
-                if noted && holds && self.documents.place(schema).draft >= super::document::Draft::D2020 {
+                if noted != Noted::No
+                    && holds
+                    && self.documents.place(schema).draft >= super::document::Draft::D2020
+                {
                     parts.push(Formula::array(ArrayAtom::SeenMatching(item)));
                 }
             }
@@ -600,13 +455,7 @@ impl<'a> Analysis<'a> {
         Ok(if holds { Formula::all(parts) } else { Formula::any(parts) })
     }
 
-    fn properties_formula(
-        &mut self,
-        schema: SchemaId,
-        scope: ScopeId,
-        assertion: &Assertion<'a>,
-        reading: Reading,
-    ) -> Found {
+    fn properties_formula(&mut self, scope: ScopeId, assertion: &Assertion<'a>, reading: Reading) -> Found {
         let Reading { holds, noted, .. } = reading;
         let mut parts = Vec::new();
         let about = |keys: Keys, value: Literal| {
@@ -627,7 +476,7 @@ impl<'a> Analysis<'a> {
                     known.push(keys.clone());
                     parts.push(about(keys, self.literal(*value, scope, holds)?));
                 }
-                let noted = noted && holds;
+                let noted = noted != Noted::No && holds;
                 if noted && additional.is_none() {
                     parts.extend(known.iter().map(|keys| Formula::object(ObjectAtom::Seen(keys.clone()))));
                 }
@@ -763,6 +612,15 @@ impl<'a> Analysis<'a> {
     }
 }
 
+/// The names of the properties that some keyword looked at.
+fn seen(atoms: &[Atom]) -> Rc<[Keys]> {
+    let seen = atoms.iter().filter_map(|atom| match atom {
+        Atom::Object(ObjectAtom::Seen(keys)) => Some(keys.clone()),
+        _ => None,
+    });
+    seen.collect()
+}
+
 /// The numbers that a formula for numbers allows.
 pub(super) fn number_set(formula: &Formula) -> NumberSet {
     match formula {
@@ -770,8 +628,8 @@ pub(super) fn number_set(formula: &Formula) -> NumberSet {
         Formula::False => NumberSet::Nothing,
         Formula::Atom(Atom::Number(set)) => (**set).clone(),
         Formula::Atom(_) => NumberSet::Nothing,
-        Formula::All(parts) => NumberSet::And(parts.iter().map(number_set).collect()),
-        Formula::Any(parts) => NumberSet::Or(parts.iter().map(number_set).collect()),
+        Formula::All(parts) => NumberSet::and(parts.iter().map(number_set)),
+        Formula::Any(parts) => NumberSet::or(parts.iter().map(number_set)),
     }
 }
 
@@ -813,7 +671,7 @@ fn type_formula(types: Types, kind: Kind, holds: bool) -> Formula {
 }
 
 fn number(set: NumberSet, holds: bool) -> Formula {
-    Formula::Atom(Atom::Number(Rc::new(if holds { set } else { NumberSet::Not(Box::new(set)) })))
+    Formula::Atom(Atom::Number(Rc::new(if holds { set } else { set.complement() })))
 }
 
 fn size_at_least(min: u64) -> Formula {

@@ -1,8 +1,11 @@
-//! Keywords that the schema's draft of JSON Schema doesn't know: misspelt, a vendor's, or of another draft. By the
-//! standard they are annotations and constrain nothing, which is rarely what their author meant: so they are
-//! reported, and refused on request.
+//! What a schema says that is probably not as it was meant.
+//!
+//! Keywords that the schema's draft of JSON Schema doesn't know, misspelt, a vendor's, or of another draft: by the
+//! standard they are annotations and constrain nothing. One that looks like a misspelt constraint is an error unless
+//! that is allowed. Besides: required properties that `properties` doesn't describe, and values of an `enum` that its
+//! `type` excludes.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::constraint::Warning;
 
@@ -120,20 +123,55 @@ const SCHEMAS: [&str; 17] = [
 const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// The unknown keywords of a schema, and what they may have been meant to be.
-pub(super) fn lint(schema: &Value) -> Vec<Warning> {
+/// Something found, and whether it is surely a mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) warning: Warning,
+    /// It looks like a constraint, and constrains nothing.
+    pub(super) mistake: bool,
+}
+
+/// Keywords that constrain nothing by themselves: to misspell one is harmless.
+const ANNOTATIONS: [&str; 18] = [
+    "$anchor",
+    "$comment",
+    "$vocabulary",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "deprecated",
+    "description",
+    "example",
+    "examples",
+    "externalDocs",
+    "id",
+    "markdownDescription",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// What is suspicious in a schema.
+pub(super) fn lint(schema: &Value) -> Vec<Finding> {
     let draft = draft(schema);
     let mut warnings = Vec::new();
     let mut schemas = vec![(String::new(), schema)];
     while let Some((pointer, schema)) = schemas.pop() {
         let Value::Object(keywords) = schema else { continue };
+        let finding = |(keyword, reason): (&str, String)| {
+            let warning = Warning { pointer: format!("{pointer}/{keyword}"), reason };
+            Finding { warning, mistake: false }
+        };
+        warnings.extend(undescribed(keywords).into_iter().chain(dead_values(keywords)).map(finding));
         for (keyword, value) in keywords {
             let at = format!("{pointer}/{}", keyword.replace('~', "~0").replace('/', "~1"));
-            if let Some(reason) = reason(keyword, draft) {
-                if warnings.len() == MOST {
-                    return warnings;
-                }
-                warnings.push(Warning { pointer: at, reason });
+            if warnings.len() >= MOST {
+                return warnings;
+            }
+            if let Some((reason, mistake)) = reason(keyword, draft) {
+                warnings.push(Finding { warning: Warning { pointer: at, reason }, mistake });
                 continue;
             }
             match value {
@@ -163,24 +201,66 @@ fn draft(schema: &Value) -> u32 {
     named.into_iter().find(|(name, _)| dialect.contains(name)).map_or(2020, |(_, draft)| draft)
 }
 
-/// Why a keyword constrains nothing, if it doesn't.
-fn reason(keyword: &str, draft: u32) -> Option<String> {
+/// Why a keyword constrains nothing, if it doesn't, and whether it looks as if it should.
+fn reason(keyword: &str, draft: u32) -> Option<(String, bool)> {
     if let Some((_, first, last)) = DRAFTS.iter().find(|(known, ..)| *known == keyword) {
         let outside = draft < *first || draft > *last;
-        return outside
-            .then(|| format!("`{keyword}` constrains nothing in this schema's draft of JSON Schema"));
+        return outside.then(|| {
+            (format!("`{keyword}` constrains nothing in this schema's draft of JSON Schema"), false)
+        });
     }
     (!KNOWN.contains(&keyword) && !keyword.starts_with("x-")).then(|| unknown(keyword))
 }
 
-fn unknown(keyword: &str) -> String {
+fn unknown(keyword: &str) -> (String, bool) {
     let nearest = KNOWN
         .iter()
         .map(|known| (strsim::damerau_levenshtein(&keyword.to_lowercase(), &known.to_lowercase()), known))
         .min()
         .filter(|(distance, _)| *distance <= 2 && keyword.len() > 4);
     let hint = nearest.map_or_else(String::new, |(_, known)| format!("; did you mean `{known}`?"));
-    format!("`{}` isn't a keyword of JSON Schema and constrains nothing{hint}", keyword.escape_debug())
+    let reason =
+        format!("`{}` isn't a keyword of JSON Schema and constrains nothing{hint}", keyword.escape_debug());
+    (reason, nearest.is_some_and(|(_, known)| !ANNOTATIONS.contains(known)))
+}
+
+/// `required` beside `properties` that don't describe what is required.
+fn undescribed(keywords: &Map<String, Value>) -> Option<(&'static str, String)> {
+    let described = keywords.get("properties")?.as_object()?;
+    // Patterns, references and combinations may describe it elsewhere.
+    const ELSEWHERE: [&str; 6] =
+        ["patternProperties", "$ref", "allOf", "anyOf", "oneOf", "additionalProperties"];
+    if ELSEWHERE.iter().any(|keyword| keywords.contains_key(*keyword)) {
+        return None;
+    }
+    let names = keywords.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    let missing: Vec<_> =
+        names.filter(|name| !described.contains_key(*name)).map(|name| format!("`{name}`")).collect();
+    let list = missing.join(", ");
+    (!missing.is_empty())
+        .then(|| ("required", format!("{list} may have any value: `properties` doesn't describe it")))
+}
+
+/// Values of an `enum` that `type` beside it excludes.
+fn dead_values(keywords: &Map<String, Value>) -> Option<(&'static str, String)> {
+    let types = match keywords.get("type")? {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        name => vec![name.as_str()?],
+    };
+    let fits = |value: &Value| match value {
+        Value::Null => types.contains(&"null"),
+        Value::Bool(_) => types.contains(&"boolean"),
+        Value::Number(number) => {
+            let whole = number.as_f64().is_some_and(|number| number.fract() == 0.0);
+            types.contains(&"number") || (whole && types.contains(&"integer"))
+        }
+        Value::String(_) => types.contains(&"string"),
+        Value::Array(_) => types.contains(&"array"),
+        Value::Object(_) => types.contains(&"object"),
+    };
+    let dead: Vec<_> = keywords.get("enum")?.as_array()?.iter().filter(|value| !fits(value)).collect();
+    let first = dead.first()?;
+    Some(("enum", format!("{} of its values, as {first}, can't be: `type` excludes them", dead.len())))
 }
 
 #[cfg(test)]
@@ -190,7 +270,7 @@ mod tests {
     use super::*;
 
     fn reported(schema: &Value) -> Vec<String> {
-        lint(schema).iter().map(ToString::to_string).collect()
+        lint(schema).iter().map(|found| found.warning.to_string()).collect()
     }
 
     #[test]
@@ -236,9 +316,35 @@ mod tests {
             (json!({"prefixItems": [{}], "additionalItems": false}), Some("/additionalItems")),
             (json!({"prefixItems": [{}], "unevaluatedItems": false}), None),
         ] {
-            let found = lint(&schema).into_iter().map(|warning| warning.pointer).collect::<Vec<_>>();
+            let found = lint(&schema).into_iter().map(|found| found.warning.pointer).collect::<Vec<_>>();
             assert_eq!(found, at.into_iter().collect::<Vec<_>>(), "{schema}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_constraint_is_a_mistake_and_a_misspelt_annotation_is_none() {
+        for (schema, mistake) in [
+            (json!({"maxLenght": 3}), true),
+            (json!({"additionalproperties": false}), true),
+            (json!({"desccription": "x"}), false),
+            (json!({"nullable": true}), false),
+        ] {
+            assert_eq!(lint(&schema)[0].mistake, mistake, "{schema}");
+        }
+    }
+
+    #[test]
+    fn what_can_never_be_is_reported() {
+        assert_eq!(
+            reported(
+                &json!({"properties": {"a": {"type": "string", "enum": ["x", 1]}}, "required": ["a", "b"]})
+            ),
+            [
+                "json schema: at /required: `b` may have any value: `properties` doesn't describe it",
+                "json schema: at /properties/a/enum: 1 of its values, as 1, can't be: `type` excludes them",
+            ]
+        );
+        assert!(reported(&json!({"type": ["integer", "null"], "enum": [1, 2.0, null]})).is_empty());
     }
 
     #[test]

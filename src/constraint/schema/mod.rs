@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what subschemas there are, and what references name | `document` |
 //! | what the keywords of one assert | `assertion` |
-//! | what that means for values of one type, negation included | `formula` |
+//! | what that means for values of one type, negation included | `demand`, `formula` |
 //! | alternatives of demands that hold together | `alternatives`, `object`, `array` |
 //! | the shape of a value under a set of demands (a *state*) | `analysis`, `shape` |
 //! | numbers and strings as regular languages | `number`, `string`, `regular` |
@@ -16,6 +16,7 @@ mod alternatives;
 mod analysis;
 mod array;
 mod assertion;
+mod demand;
 mod document;
 mod emit;
 mod formula;
@@ -25,6 +26,8 @@ mod object;
 mod regular;
 mod shape;
 mod string;
+
+pub(super) use emit::{BuildLimits, SchemaGrammar};
 
 use std::sync::Arc;
 
@@ -63,9 +66,26 @@ pub struct SchemaOptions {
     pub order: PropertyOrder,
     /// Other ways to write a number.
     pub numbers: NumberForms,
-    /// Refuse keywords and formats that JSON Schema doesn't know, which by the standard constrain nothing. Off by
-    /// default: they are warned of.
-    pub strict: bool,
+    /// What becomes of keywords and formats that JSON Schema doesn't know.
+    pub unknown: UnknownKeywords,
+    /// The longest string that the model may write where the schema sets no limit, in characters; against replies
+    /// that never end. None by default. A schema's own values are never cut.
+    pub string_cap: Option<u32>,
+    /// The most items of an array that the model may write where the schema sets no limit. None by default.
+    pub array_cap: Option<u32>,
+}
+
+/// What becomes of keywords and formats that JSON Schema doesn't know, which by the standard constrain nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum UnknownKeywords {
+    /// What looks like a misspelt constraint (`maxLenght`) is refused, the rest is warned of.
+    #[default]
+    RefuseMisspelt,
+    /// All are warned of.
+    Warn,
+    /// All are refused, and whatever else is suspicious.
+    Refuse,
 }
 
 /// White space between the tokens of JSON. Always bounded, since a small model that may write endless space
@@ -80,6 +100,9 @@ pub enum Whitespace {
     Spaced,
     /// In each gap the model chooses: nothing, one space, or a new line and up to 20 spaces or tabs.
     Flexible,
+    /// A line for each property and item, indented by so many spaces a level, as `json.dumps(indent=2)` writes. Values
+    /// nest up to 24 levels.
+    Pretty(u8),
 }
 
 /// The order of an object's properties.
@@ -89,7 +112,7 @@ pub enum PropertyOrder {
     /// That of the schema: declared ones first, then those only required, then others.
     #[default]
     Schema,
-    /// Any, each property once. An object that declares more than about sixty keeps the schema's order.
+    /// Any, each property once. An object that requires more than about sixty keeps the schema's order.
     Any,
 }
 
@@ -149,16 +172,24 @@ impl JsonSchema {
                 reason: "options of the engine aren't taken from a schema; set them in the request".into(),
             });
         }
-        let mut warnings = lint::lint(&self.schema);
-        if let Some(Warning { pointer, reason }) = warnings.first().filter(|_| self.options.strict) {
-            return Err(ConstraintError::Schema { pointer: pointer.clone(), reason: reason.clone() });
+        let mut warnings = Vec::new();
+        for finding in lint::lint(&self.schema) {
+            let Warning { pointer, reason } = finding.warning;
+            match self.options.unknown {
+                UnknownKeywords::Refuse => return Err(ConstraintError::Schema { pointer, reason }),
+                UnknownKeywords::RefuseMisspelt if finding.mistake => {
+                    return Err(ConstraintError::Schema { pointer, reason });
+                }
+                _ => warnings.push(Warning { pointer, reason }),
+            }
         }
         let (mut analysis, root) =
-            analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.strict)?;
+            analysis::Analysis::new(&self.schema, &self.documents, limits.schema_fuel, self.options.unknown)?;
         let start = analysis.state([root]);
-        let lark = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
+        let (grammar, watch) = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
         warnings.append(&mut analysis.warnings);
-        Ok(Grammar::new(TopLevelGrammar::from_lark(lark), Origin::Schema).with_warnings(warnings))
+        let text = TopLevelGrammar::from_lark(grammar.to_lark());
+        Ok(Grammar::new(text, Origin::Schema(Arc::new(grammar))).with_watch(watch).with_warnings(warnings))
     }
 }
 
@@ -171,14 +202,25 @@ impl From<Value> for JsonSchema {
 impl Whitespace {
     /// Whether the model chooses.
     fn is_free(self) -> bool {
-        self == Self::Flexible
+        self.skip().is_some()
     }
 
-    /// What a grammar in Lark says of it.
-    fn settings(self) -> &'static str {
+    /// Values nested deeper can't be written pretty.
+    const DEEPEST: usize = 24;
+
+    /// Spaces a level, where each item has a line.
+    fn indent(self) -> Option<u8> {
         match self {
-            Self::Compact | Self::Spaced => "",
-            Self::Flexible => "%llguidance {\"ignore_once\": true}\n%ignore /\\x20|\\n[\\x20\\t]{0,20}/\n",
+            Self::Pretty(indent) => Some(indent),
+            _ => None,
+        }
+    }
+
+    /// What may stand between terminals, as an expression.
+    fn skip(self) -> Option<&'static str> {
+        match self {
+            Self::Compact | Self::Spaced | Self::Pretty(_) => None,
+            Self::Flexible => Some(r"\x20|\n[\x20\t]{0,20}"),
         }
     }
 }
@@ -191,7 +233,13 @@ impl std::str::FromStr for Whitespace {
             "compact" => Ok(Self::Compact),
             "spaced" => Ok(Self::Spaced),
             "flexible" => Ok(Self::Flexible),
-            _ => Err(format!("{name:?} is not one of compact, spaced, flexible")),
+            "pretty" => Ok(Self::Pretty(2)),
+            _ => match name.strip_prefix("pretty:").map(str::parse) {
+                Some(Ok(indent)) if indent <= 16 => Ok(Self::Pretty(indent)),
+                _ => Err(format!(
+                    "{name:?} is not one of compact, spaced, flexible, pretty, pretty:N (spaces, up to 16)"
+                )),
+            },
         }
     }
 }

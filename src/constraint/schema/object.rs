@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::{
     alternatives::Name,
     analysis::{Analysis, StateId},
+    demand::{Atom, Keys, Literal, ObjectAtom},
     document::at,
-    formula::{Atom, Keys, Literal, ObjectAtom},
     regular::{Answer, Regular},
     string,
 };

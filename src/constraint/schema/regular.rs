@@ -4,7 +4,10 @@
 //! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+};
 
 use llguidance::{
     derivre::{Regex, RegexAst, RegexBuilder},
@@ -29,8 +32,6 @@ pub(super) enum Regular {
     And(Vec<Regular>),
     /// Every text that isn't in it, including texts that are no JSON: intersect it with a universe.
     Not(Box<Regular>),
-    /// So many times, or more.
-    Repeat(Box<Regular>, u32, Option<u32>),
     /// Pieces of a text that stand next to each other in it, as many as wanted, put together.
     Substring(Vec<String>),
 }
@@ -132,12 +133,20 @@ impl Regular {
         }
     }
 
-    /// Between `min` and `max` times.
-    pub(super) fn repeat(self, min: u32, max: Option<u32>) -> Self {
-        match (min, max) {
-            (_, Some(0)) => Self::empty(),
-            (1, Some(1)) => self,
-            _ => Self::Repeat(Box::new(self), min, max),
+    /// The language between two texts. Intersections stay outermost, because the engine sees only there that ordinary
+    /// tokens go on: what is between fixed texts has something in common exactly when the whole has.
+    pub(super) fn between(before: &str, language: &Self, after: &str) -> Self {
+        match language {
+            Self::And(parts) if parts.iter().any(|part| !matches!(part, Self::Not(_))) => {
+                Self::and(parts.iter().map(|part| match part {
+                    Self::Not(inner) => Self::between(before, inner, after).complement(),
+                    part => Self::between(before, part, after),
+                }))
+            }
+            Self::Or(parts) if parts.iter().any(|part| matches!(part, Self::And(_) | Self::Or(_))) => {
+                Self::or(parts.iter().map(|part| Self::between(before, part, after)))
+            }
+            _ => Self::concat([Self::literal(before), language.clone(), Self::literal(after)]),
         }
     }
 
@@ -148,7 +157,6 @@ impl Regular {
             Self::Nothing | Self::And(_) | Self::Not(_) => false,
             Self::Or(parts) => parts.iter().any(Self::is_plainly_inhabited),
             Self::Concat(parts) => parts.iter().all(Self::is_plainly_inhabited),
-            Self::Repeat(inner, min, _) => *min == 0 || inner.is_plainly_inhabited(),
         }
     }
 
@@ -180,12 +188,10 @@ impl Regular {
             },
             Self::Or(parts) => Self::settle(parts, text, fuel, Answer::Yes),
             Self::And(parts) => Self::settle(parts, text, fuel, Answer::No),
-            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) | Self::Substring(_) => {
-                match self.automaton(fuel) {
-                    Some(mut automaton) => Answer::from(automaton.is_match(text)),
-                    None => Answer::Unknown,
-                }
-            }
+            Self::Pattern(_) | Self::Concat(_) | Self::Substring(_) => match self.automaton(fuel) {
+                Some(mut automaton) => Answer::from(automaton.is_match(text)),
+                None => Answer::Unknown,
+            },
         }
     }
 
@@ -237,6 +243,39 @@ impl Regular {
         }
     }
 
+    /// How many texts the language has, as far as `most`; fewer than there are where the effort doesn't suffice.
+    pub(super) fn count(&self, most: u64, fuel: u64) -> u64 {
+        if let Self::Literal(_) = self {
+            return most.min(1);
+        }
+        let Some(mut automaton) = self.automaton(fuel) else { return 0 };
+        const STEPS: usize = 200_000;
+        let (mut found, mut steps) = (0_u64, 0);
+        // By length: how many ways lead to each state, which are as many texts.
+        let mut ways = HashMap::from([(automaton.initial_state(), 1_u64)]);
+        while !ways.is_empty() && steps < STEPS {
+            let mut longer = HashMap::new();
+            for (state, count) in ways {
+                if automaton.is_accepting(state) {
+                    found = found.saturating_add(count);
+                }
+                for byte in 0..=u8::MAX {
+                    let next = automaton.transition(state, byte);
+                    if !next.is_dead() {
+                        let more = longer.entry(next).or_insert(0_u64);
+                        *more = more.saturating_add(count);
+                    }
+                }
+                steps += 256;
+            }
+            if found >= most {
+                return most;
+            }
+            ways = longer;
+        }
+        found
+    }
+
     /// The automaton of the language, built as it is walked; nothing when `fuel` doesn't suffice or the engine
     /// refuses the expression.
     pub(super) fn automaton(&self, fuel: u64) -> Option<Regex> {
@@ -247,7 +286,7 @@ impl Regular {
     }
 
     /// Nothing if the engine refuses a part.
-    fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
+    pub(super) fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
         let mut all =
             |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
         Some(match self {
@@ -259,9 +298,6 @@ impl Regular {
             Self::Or(parts) => RegexAst::Or(all(parts)?),
             Self::And(parts) => RegexAst::And(all(parts)?),
             Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
-            Self::Repeat(inner, min, max) => {
-                RegexAst::Repeat(Box::new(inner.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
-            }
             Self::Substring(pieces) => {
                 RegexAst::ExprRef(substring(builder, pieces.iter().map(String::as_str).collect()).ok()?)
             }
@@ -315,24 +351,6 @@ impl Regular {
                     write_string(out, piece);
                 }
                 out.push_str("]}");
-            }
-            Self::Repeat(inner, min, max) => {
-                // A repeat of a repeat, or of a complement, has to be in brackets.
-                let brackets = matches!(**inner, Self::Repeat(..) | Self::Not(_));
-                if brackets {
-                    out.push('(');
-                }
-                inner.write(out, true);
-                if brackets {
-                    out.push(')');
-                }
-                let _ = match (min, max) {
-                    (0, None) => write!(out, "*"),
-                    (1, None) => write!(out, "+"),
-                    (0, Some(1)) => write!(out, "?"),
-                    (min, None) => write!(out, "{{{min},}}"),
-                    (min, Some(max)) => write!(out, "{{{min},{max}}}"),
-                };
             }
         }
     }
@@ -405,7 +423,6 @@ mod tests {
             (Regular::literal("a\"b\\\u{7f}"), r#""a\"b\\\u007f""#),
             (Regular::pattern("a/b\\/c"), r"/a\/b\/c/"),
             (Regular::and([Regular::pattern("a+"), Regular::pattern("b").complement()]), "(/a+/ & ~/b/)"),
-            (Regular::pattern("ab").repeat(2, None), "/ab/{2,}"),
             (
                 Regular::concat([
                     Regular::literal("x"),

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use super::{
     analysis::{Analysis, StateId},
     array::ArrayShape,
+    demand::{Atom, Formula, Kind},
     document::at,
-    formula::{Atom, Formula, Kind, number_set, text_language},
+    formula::{number_set, text_language},
     number::NumberSet,
     object::ObjectShape,
     regular::{Answer, Regular},

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Alternative, Emitter, RuleId, Symbol};
+use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, uniqueness::Uniqueness};
 use crate::constraint::{
     ConstraintError,
     schema::{
@@ -19,19 +19,34 @@ use crate::constraint::{
 type Progress = (u64, Vec<u64>);
 
 impl Emitter<'_, '_> {
-    pub(super) fn array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        if shape.unique && shape.max.is_none_or(|max| max > 1) {
-            return self.unique_array(shape, pointer);
+    pub(super) fn array(&mut self, shape: &ArrayShape, state: StateId) -> Result<RuleId, ConstraintError> {
+        if let (None, Some(cap)) = (shape.max, self.options.array_cap) {
+            // What the schema asks for has room in any case.
+            let counted: u64 = shape.counts.iter().map(|(min, _)| min).sum();
+            let max = u64::from(cap).max(shape.min).max(shape.prefix.len() as u64 + counted);
+            return self.array(&ArrayShape { max: Some(max), ..shape.clone() }, state);
         }
-        if shape.counts.is_empty() { self.plain_array(shape) } else { self.counted_array(shape, pointer) }
+        match self.uniqueness(shape)? {
+            Uniqueness::Few(domain) => return Ok(self.few_items(shape, &domain)),
+            Uniqueness::Never => return Ok(self.rules.declare(false)),
+            Uniqueness::Watched => self.check_supply(shape, state)?,
+            Uniqueness::Free | Uniqueness::Settled => {}
+        }
+        if shape.counts.is_empty() {
+            self.plain_array(shape)
+        } else {
+            let pointer = self.analysis.pointer(state);
+            self.counted_array(shape, &pointer)
+        }
     }
 
     /// `[`, the items of the prefix as far as there are any, later ones, `]`.
     fn plain_array(&mut self, shape: &ArrayShape) -> Result<RuleId, ConstraintError> {
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
+        let comma = self.word(comma);
         let later = match shape.rest.first() {
             Some(item) if self.productive.has(item.value) => Some(self.value(item.value)?),
             _ => None,
@@ -59,11 +74,10 @@ impl Emitter<'_, '_> {
         let mut rest: Option<RuleId> = None;
         for placed in (0..=length).rev() {
             let mut alternatives = Vec::new();
-            let first_close = [open.clone(), close.clone()];
             if placed == length {
                 if placed == 0 {
                     if enough(0) {
-                        alternatives.push(Alternative::new(first_close));
+                        alternatives.push(Alternative::new(empty.clone()));
                     }
                     if let Some(item) = later.clone().filter(|_| allowed(0)) {
                         alternatives.push(Alternative::new(next(0, item).into_iter().chain(after(1))));
@@ -74,7 +88,7 @@ impl Emitter<'_, '_> {
             } else {
                 if enough(placed) {
                     alternatives.push(if placed == 0 {
-                        Alternative::new(first_close)
+                        Alternative::new(empty.clone())
                     } else {
                         Alternative::new([close.clone()])
                     });
@@ -96,9 +110,10 @@ impl Emitter<'_, '_> {
     /// An array in which items of some kinds are counted: a rule for each count there may be.
     fn counted_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+        let comma = self.word(comma);
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         // Beyond these, one more makes no difference.
         let last = shape.max.unwrap_or((shape.prefix.len() as u64).max(shape.min));
         let mut known: HashMap<Progress, RuleId> = HashMap::new();
@@ -114,8 +129,7 @@ impl Emitter<'_, '_> {
             let mut alternatives = Vec::new();
             let met = shape.counts.iter().zip(&counts).all(|((min, _), count)| count >= min);
             if met && placed >= shape.min {
-                let symbols =
-                    if placed == 0 { vec![open.clone(), close.clone()] } else { vec![close.clone()] };
+                let symbols = if placed == 0 { empty.clone() } else { vec![close.clone()] };
                 alternatives.push(Alternative::new(symbols));
             }
             let index = usize::try_from(placed).unwrap_or(usize::MAX);
@@ -152,37 +166,24 @@ impl Emitter<'_, '_> {
     }
 
     /// An array of different items out of few: which were used is a set of bits.
-    fn unique_array(&mut self, shape: &ArrayShape, pointer: &str) -> Result<RuleId, ConstraintError> {
-        const MOST: usize = 63;
-        let pointer = format!("{pointer}/uniqueItems");
-        let domain = match shape.rest.first() {
-            Some(item) if shape.prefix.is_empty() && shape.counts.is_empty() => {
-                self.domain(item.value, MOST)?
-            }
-            _ => None,
-        };
-        let Some(domain) = domain else {
-            return Err(at(
-                &pointer,
-                "can be enforced for items of at most 63 values, as of an `enum`; give them one",
-            ));
-        };
-        let open = self.rules.terminal(Regular::literal("["));
-        let close = self.rules.terminal(Regular::literal("]"));
+    fn few_items(&mut self, shape: &ArrayShape, domain: &[Regular]) -> RuleId {
+        let (open, close) = (self.opening("["), self.closing("]"));
+        let (open, close) = (self.word(open), self.word(close));
+        let empty = self.empty("[", "]");
         let comma = self.comma();
-        let comma = self.rules.terminal(comma);
+        let comma = self.word(comma);
         let most = shape.max.unwrap_or(u64::MAX).min(domain.len() as u64);
         let items: Vec<_> = domain.iter().map(|item| self.rules.terminal(item.clone())).collect();
         let rest = self.rules.declare(true);
         // The parameter is what was used; how many is the number of its bits.
         let mut alternatives = Vec::new();
         if shape.min <= most {
-            let end = (shape.min > 1).then(|| format!("bit_count_ge(_, {})", shape.min));
+            let end = (shape.min > 1).then_some(Condition::BitsAtLeast(Field::ALL, shape.min));
             alternatives.push(Alternative::new([close.clone()]).when(end));
             for (bit, item) in items.iter().enumerate() {
-                let fits = (most < domain.len() as u64).then(|| format!("bit_count_lt(_, {most})"));
-                let next = Symbol::With(rest, format!("set_bit({bit})"));
-                let free = format!("bit_clear({bit})");
+                let fits = (most < domain.len() as u64).then_some(Condition::BitsBelow(Field::ALL, most));
+                let next = Symbol::With(rest, Parameter::Set(1 << bit));
+                let free = Condition::Bit(bit, false);
                 alternatives.push(
                     Alternative::new([comma.clone(), item.clone(), next])
                         .when([free].into_iter().chain(fits)),
@@ -192,17 +193,21 @@ impl Emitter<'_, '_> {
         self.rules.define(rest, alternatives);
         let mut first = Vec::new();
         if shape.min == 0 {
-            first.push(Alternative::new([open.clone(), close]));
+            first.push(Alternative::new(empty));
         }
         for (bit, item) in items.iter().enumerate() {
-            let next = Symbol::With(rest, format!("{}", 1_u64 << bit));
+            let next = Symbol::With(rest, Parameter::Is(1 << bit));
             first.push(Alternative::new([open.clone(), item.clone(), next]));
         }
-        Ok(self.rules.rule(first))
+        self.rules.rule(first)
     }
 
     /// All values of a state, if they are few and without parts.
-    fn domain(&mut self, state: StateId, most: usize) -> Result<Option<Vec<Regular>>, ConstraintError> {
+    pub(super) fn domain(
+        &mut self,
+        state: StateId,
+        most: usize,
+    ) -> Result<Option<Vec<Regular>>, ConstraintError> {
         let shape = self.analysis.shape(state)?;
         if !shape.arrays.is_empty() || !shape.objects.is_empty() {
             return Ok(None);
@@ -214,7 +219,7 @@ impl Emitter<'_, '_> {
             let Some(values) = set.values(most) else { return Ok(None) };
             for value in values {
                 let spelled =
-                    NumberSet::And(vec![NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
+                    NumberSet::and([NumberSet::Exactly(value), set.clone()]).to_text(self.spelling());
                 match spelled {
                     Ok(NumberText::Regular(language)) => domain.push(language),
                     _ => return Ok(None),

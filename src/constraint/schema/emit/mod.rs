@@ -4,26 +4,31 @@
 //! make fewer steps for the parser, and more of them are forced.
 
 mod array;
+mod build;
 mod object;
 mod productive;
 mod rules;
+mod uniqueness;
+mod watch;
 
 use std::collections::HashMap;
 
-pub(super) use rules::RuleId;
-use rules::{Alternative, Rules, Symbol};
+pub(in crate::constraint) use build::BuildLimits;
+use llguidance::api::GrammarInit;
+use rules::{Alternative, Condition, Field, Parameter, RuleId, Rules, Symbol};
 
 use super::{
-    PropertyOrder, SchemaOptions, Whitespace,
+    NumberForms, PropertyOrder, SchemaOptions, Whitespace,
     analysis::{Analysis, StateId},
     array::ArrayShape,
-    document::at,
+    document::{Draft, at},
     number::{Automaton, NumberSet, NumberSpelling, NumberText},
     object::ObjectShape,
-    regular::Regular,
+    regular::{Answer, Regular},
     shape::Shape,
+    string,
 };
-use crate::constraint::ConstraintError;
+use crate::constraint::{ConstraintError, Watch};
 use productive::Productive;
 
 /// Builds the grammar of a state and of all states its values have inside.
@@ -32,16 +37,48 @@ pub(super) struct Emitter<'e, 'a> {
     options: &'e SchemaOptions,
     productive: Productive,
     rules: Rules,
-    values: HashMap<StateId, Symbol>,
-    pending: Vec<(StateId, RuleId)>,
-    arrays: HashMap<ArrayShape, RuleId>,
-    objects: HashMap<ObjectShape, RuleId>,
+    /// How deep the value is that rules are made for, where white space depends on that; else always 0.
+    depth: usize,
+    values: HashMap<(StateId, usize), Symbol>,
+    pending: Vec<(StateId, usize, RuleId)>,
+    arrays: HashMap<(ArrayShape, usize), RuleId>,
+    objects: HashMap<(ObjectShape, usize), RuleId>,
     numbers: HashMap<NumberSet, Symbol>,
+    /// Numbers of a set that can run out have one spelling: else a repeated one could be put off by zeros until
+    /// there is no way on.
+    spell_once: bool,
     /// More rules than this are refused.
     most_rules: usize,
 }
 
-/// The text of the grammar of a state.
+/// The grammar of a schema.
+#[derive(Debug)]
+pub(in crate::constraint) struct SchemaGrammar {
+    rules: Rules,
+    start: RuleId,
+    skip: Option<&'static str>,
+}
+
+impl SchemaGrammar {
+    /// As text, in llguidance's Lark.
+    pub(in crate::constraint) fn to_lark(&self) -> String {
+        let settings = match self.skip {
+            Some(skip) => format!("%llguidance {{\"ignore_once\": true}}\n%ignore /{skip}/\n"),
+            None => String::new(),
+        };
+        self.rules.to_lark(self.start, &settings)
+    }
+
+    /// In the engine's own structures.
+    pub(in crate::constraint) fn build(&self, limits: BuildLimits) -> Result<GrammarInit, String> {
+        build::build(&self.rules, self.start, self.skip, limits)
+    }
+}
+
+/// Sets of more numbers than this are spelled as any.
+const MOST_SPELLED_ONCE: usize = 1_000;
+
+/// The grammar of a state, and what is to be watched beside it.
 ///
 /// # Errors
 ///
@@ -51,26 +88,31 @@ pub(super) fn emit(
     options: &SchemaOptions,
     start: StateId,
     most_rules: usize,
-) -> Result<String, ConstraintError> {
+) -> Result<(SchemaGrammar, Option<Watch>), ConstraintError> {
     let productive = Productive::explore(analysis, start, most_rules)?;
     analysis.refused()?;
     if !productive.has(start) {
-        return Err(at(&analysis.pointer(start), "no value meets all its demands"));
+        let place = productive.blame(analysis, start)?;
+        return Err(at(&analysis.pointer(place), "no value meets all its demands"));
     }
     let mut emitter = Emitter {
         analysis,
         options,
         productive,
         rules: Rules::default(),
+        depth: 0,
         values: HashMap::new(),
         pending: Vec::new(),
         arrays: HashMap::new(),
         objects: HashMap::new(),
         numbers: HashMap::new(),
+        spell_once: false,
         most_rules,
     };
-    let root = emitter.value(start)?;
-    while let Some((state, rule)) = emitter.pending.pop() {
+    emitter.spell_once = emitter.is_watched()?;
+    let root = emitter.value_at(start, 0)?;
+    while let Some((state, depth, rule)) = emitter.pending.pop() {
+        emitter.depth = depth;
         let shape = emitter.analysis.shape(state)?;
         let alternatives = emitter.alternatives(state, &shape)?;
         emitter.rules.define(rule, alternatives);
@@ -86,13 +128,20 @@ pub(super) fn emit(
     if !emitter.rules.prune(start_rule) {
         return Err(at(&emitter.analysis.pointer(start), "no value meets all its demands"));
     }
-    Ok(emitter.rules.to_lark(start_rule, options.whitespace.settings()))
+    let watch = emitter.watch(start)?;
+    let grammar = SchemaGrammar { rules: emitter.rules, start: start_rule, skip: options.whitespace.skip() };
+    Ok((grammar, watch))
 }
 
 impl Emitter<'_, '_> {
-    /// The symbol of a value in a state.
+    /// The symbol of a value in a state, inside the value that rules are being made for.
     fn value(&mut self, state: StateId) -> Result<Symbol, ConstraintError> {
-        if let Some(known) = self.values.get(&state) {
+        let depth = if self.options.whitespace.indent().is_some() { self.depth + 1 } else { 0 };
+        self.value_at(state, depth)
+    }
+
+    fn value_at(&mut self, state: StateId, depth: usize) -> Result<Symbol, ConstraintError> {
+        if let Some(known) = self.values.get(&(state, depth)) {
             return Ok(known.clone());
         }
         let shape = self.analysis.shape(state)?;
@@ -101,11 +150,14 @@ impl Emitter<'_, '_> {
             [only] if shape.arrays.is_empty() && shape.objects.is_empty() => only.clone(),
             _ => {
                 let rule = self.rules.declare(false);
-                self.pending.push((state, rule));
+                // Deeper than that there is no rule, so nothing that leads there is offered.
+                if depth <= Whitespace::DEEPEST {
+                    self.pending.push((state, depth, rule));
+                }
                 Symbol::Rule(rule)
             }
         };
-        self.values.insert(state, symbol.clone());
+        self.values.insert((state, depth), symbol.clone());
         Ok(symbol)
     }
 
@@ -115,11 +167,12 @@ impl Emitter<'_, '_> {
         let pointer = self.analysis.pointer(state);
         for array in shape.arrays.iter().filter(|array| self.productive.has_array(array)).collect::<Vec<_>>()
         {
-            let rule = match self.arrays.get(array) {
+            let key = (array.clone(), self.depth);
+            let rule = match self.arrays.get(&key) {
                 Some(known) => *known,
                 None => {
-                    let rule = self.array(array, &pointer)?;
-                    self.arrays.insert(array.clone(), rule);
+                    let rule = self.array(array, state)?;
+                    self.arrays.insert(key, rule);
                     rule
                 }
             };
@@ -128,11 +181,12 @@ impl Emitter<'_, '_> {
         for object in
             shape.objects.iter().filter(|object| self.productive.has_object(object)).collect::<Vec<_>>()
         {
-            let rule = match self.objects.get(object) {
+            let key = (object.clone(), self.depth);
+            let rule = match self.objects.get(&key) {
                 Some(known) => *known,
                 None => {
                     let rule = self.object(object, &pointer)?;
-                    self.objects.insert(object.clone(), rule);
+                    self.objects.insert(key, rule);
                     rule
                 }
             };
@@ -154,8 +208,8 @@ impl Emitter<'_, '_> {
             symbols.push(self.number(set, state)?);
         }
         if let Some(bodies) = &shape.texts {
-            let quote = Regular::literal("\"");
-            symbols.push(self.rules.terminal(Regular::concat([quote.clone(), bodies.clone(), quote])));
+            let bodies = self.capped(bodies);
+            symbols.push(self.rules.terminal(Regular::between("\"", &bodies, "\"")));
         }
         Ok(symbols)
     }
@@ -164,7 +218,11 @@ impl Emitter<'_, '_> {
         if let Some(known) = self.numbers.get(set) {
             return Ok(known.clone());
         }
-        let text = set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?;
+        let once = if self.spell_once { set.spelled_once(MOST_SPELLED_ONCE) } else { None };
+        let text = match once {
+            Some(language) => NumberText::Regular(language),
+            None => set.to_text(self.spelling()).map_err(|error| at(&self.analysis.pointer(state), error))?,
+        };
         let symbol = match text {
             NumberText::Regular(language) => self.rules.terminal(language),
             NumberText::Automaton(automaton) => Symbol::Rule(self.automaton(&automaton)),
@@ -173,8 +231,23 @@ impl Emitter<'_, '_> {
         Ok(symbol)
     }
 
+    /// Strings no longer than the cap, if there is one and the schema leaves it room.
+    fn capped(&self, bodies: &Regular) -> Regular {
+        let Some(cap) = self.options.string_cap else { return bodies.clone() };
+        let short = string::length(0, Some(cap.into()));
+        if *bodies == string::universe() {
+            return short;
+        }
+        let capped = Regular::and([bodies.clone(), short]);
+        let listed = bodies.texts(usize::MAX, self.analysis.fuel).is_some();
+        if listed || capped.is_empty(self.analysis.fuel) != Answer::No { bodies.clone() } else { capped }
+    }
+
     fn spelling(&self) -> NumberSpelling {
-        NumberSpelling { forms: self.options.numbers, ..NumberSpelling::default() }
+        // To draft-04 an integer is one by its spelling: 1.0 isn't.
+        let by_spelling = self.analysis.documents.draft() == Some(Draft::D4);
+        let forms = if by_spelling { NumberForms::Plain } else { self.options.numbers };
+        NumberSpelling { forms, ..NumberSpelling::default() }
     }
 
     /// A number that is read character by character, a rule for each state of its automaton.
@@ -194,21 +267,46 @@ impl Emitter<'_, '_> {
         rules[automaton.start]
     }
 
-    /// Texts one after the other, with white space between them where that is free.
-    fn words(&mut self, words: &[Regular]) -> Vec<Symbol> {
+    /// The terminal of a text.
+    fn word(&mut self, word: impl Into<String>) -> Symbol {
+        self.rules.terminal(Regular::literal(word))
+    }
+
+    /// Two brackets with nothing in them.
+    fn empty(&mut self, open: &str, close: &str) -> Vec<Symbol> {
         if self.options.whitespace.is_free() {
-            words.iter().map(|word| self.rules.terminal(word.clone())).collect()
+            vec![self.word(open), self.word(close)]
         } else {
-            vec![self.rules.terminal(Regular::concat(words.iter().cloned()))]
+            vec![self.word(format!("{open}{close}"))]
         }
     }
 
-    fn comma(&self) -> Regular {
-        Regular::literal(if self.options.whitespace == Whitespace::Spaced { ", " } else { "," })
+    /// An opening bracket and the white space before what is inside.
+    fn opening(&self, bracket: &str) -> String {
+        format!("{bracket}{}", self.line(1))
     }
 
-    fn colon(&self) -> Regular {
-        Regular::literal(if self.options.whitespace == Whitespace::Spaced { ": " } else { ":" })
+    /// The white space after what is inside, and the closing bracket.
+    fn closing(&self, bracket: &str) -> String {
+        format!("{}{bracket}", self.line(0))
+    }
+
+    fn comma(&self) -> String {
+        let space = if self.options.whitespace == Whitespace::Spaced { " " } else { "" };
+        format!(",{space}{}", self.line(1))
+    }
+
+    fn colon(&self) -> &'static str {
+        let space = matches!(self.options.whitespace, Whitespace::Spaced | Whitespace::Pretty(_));
+        if space { ": " } else { ":" }
+    }
+
+    /// A new line and its indentation, where white space has lines.
+    fn line(&self, deeper: usize) -> String {
+        match self.options.whitespace.indent() {
+            Some(indent) => format!("\n{}", " ".repeat(usize::from(indent) * (self.depth + deeper))),
+            None => String::new(),
+        }
     }
 
     fn check_rules(&self) -> Result<(), ConstraintError> {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Alternative, Emitter, RuleId, Symbol, productive::required};
+use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, productive::required};
 use crate::constraint::{
     ConstraintError,
     schema::{document::at, object::ObjectShape, regular::Regular, string},
@@ -28,12 +28,14 @@ struct Plan {
 }
 
 struct Named {
+    /// The name's spelling, without quotes.
     key: Regular,
     value: Symbol,
     required: bool,
 }
 
 struct Free {
+    /// The names' spellings, without quotes.
     key: Regular,
     value: Symbol,
     proves: u32,
@@ -62,10 +64,11 @@ impl Emitter<'_, '_> {
                 "`maxProperties` beside dependencies between properties can't be enforced in any order",
             ));
         }
-        if plan.witnesses > 0 && plan.max.is_some() {
+        if plan.witnesses > 0 && plan.free_counter() > 0 {
             return Err(at(
                 pointer,
-                "`maxProperties` beside a demand that some unnamed property is there can't be enforced",
+                "`minProperties` or `maxProperties` beside a demand that some unnamed property is there can't be \
+                 enforced",
             ));
         }
         let free_bits = plan.free_counter() + plan.witnesses;
@@ -78,8 +81,9 @@ impl Emitter<'_, '_> {
 
     fn plan(&mut self, shape: &ObjectShape) -> Result<Plan, ConstraintError> {
         let (usable, required) = (self.productive.usable(shape), required(shape));
+        let repeatable = self.repeatable(shape);
         let mut places = vec![None; shape.named.len()];
-        let mut named = Vec::new();
+        let (mut named, mut free) = (Vec::new(), Vec::new());
         // In any order the required ones have the first bits.
         let mut order: Vec<usize> = (0..shape.named.len()).filter(|index| usable[*index]).collect();
         if self.any_order() {
@@ -87,15 +91,17 @@ impl Emitter<'_, '_> {
         }
         for index in order {
             let property = &shape.named[index];
+            let key = Regular::literal(string::spell(&property.name));
+            if repeatable[index] {
+                free.push(Free { key, value: self.value(property.value)?, proves: 0 });
+                continue;
+            }
             places[index] = Some(named.len());
-            let key = Regular::literal(format!("\"{}\"", string::spell(&property.name)));
             named.push(Named { key, value: self.value(property.value)?, required: required[index] });
         }
-        let mut free = Vec::new();
         for class in &shape.free {
             if self.productive.has(class.value) {
-                let quote = Regular::literal("\"");
-                let key = Regular::concat([quote.clone(), (*class.names).clone(), quote]);
+                let key = (*class.names).clone();
                 free.push(Free { key, value: self.value(class.value)?, proves: class.proves });
             }
         }
@@ -116,20 +122,56 @@ impl Emitter<'_, '_> {
         Ok(Plan { named, free, witnesses: shape.witnesses.count_ones() as usize, implications, min, max })
     }
 
-    /// The symbols of a property's name, after the brace or a comma.
-    fn key(&mut self, first: bool, key: &Regular) -> Vec<Symbol> {
-        let before = if first { Regular::literal("{") } else { self.comma() };
-        let colon = self.colon();
-        self.words(&[before, key.clone(), colon])
+    /// Which named properties the grammar would let come twice: in any order a parameter has bits for so many names
+    /// only. The watch sees to the others.
+    pub(super) fn repeatable(&self, shape: &ObjectShape) -> Vec<bool> {
+        let mut repeatable = vec![false; shape.named.len()];
+        if !self.any_order() {
+            return repeatable;
+        }
+        let usable = self.productive.usable(shape);
+        let mut fixed = required(shape);
+        for (name, needed) in &shape.implications {
+            fixed[*name] = true;
+            needed.iter().for_each(|needed| fixed[*needed] = true);
+        }
+        let counted = shape.min > 0 || shape.max.is_some();
+        let counter = if counted { counter_bits(shape.min, shape.max) } else { 0 };
+        let witnesses = shape.witnesses.count_ones() as usize;
+        let count = |which: &dyn Fn(usize) -> bool| {
+            (0..usable.len()).filter(|index| usable[*index] && which(*index)).count()
+        };
+        let room = BITS.saturating_sub(counter + witnesses);
+        let needed = count(&|index| fixed[index]);
+        if count(&|_| true) <= room || needed > room {
+            return repeatable;
+        }
+        let mut left = room - needed;
+        for index in (0..usable.len()).filter(|index| usable[*index] && !fixed[*index]) {
+            match left.checked_sub(1) {
+                Some(fewer) => left = fewer,
+                None => repeatable[index] = true,
+            }
+        }
+        repeatable
     }
 
-    fn empty_object(&mut self) -> Vec<Symbol> {
-        self.words(&[Regular::literal("{"), Regular::literal("}")])
+    /// The symbols of a property's name, after the brace or a comma.
+    fn key(&mut self, first: bool, name: &Regular) -> Vec<Symbol> {
+        let before = if first { self.opening("{") } else { self.comma() };
+        let colon = self.colon();
+        if self.options.whitespace.is_free() {
+            let name = Regular::between("\"", name, "\"");
+            return vec![self.word(before), self.rules.terminal(name), self.word(colon)];
+        }
+        let key = Regular::between(&format!("{before}\""), name, &format!("\"{colon}"));
+        vec![self.rules.terminal(key)]
     }
 
     /// A rule for each place in the list of names.
     fn object_in_order(&mut self, plan: &Plan, pointer: &str) -> Result<RuleId, ConstraintError> {
-        let close = self.rules.terminal(Regular::literal("}"));
+        let close = self.closing("}");
+        let close = self.word(close);
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
         let first = self.rules.declare(false);
@@ -168,7 +210,7 @@ impl Emitter<'_, '_> {
             } else {
                 let enough = progress.count >= plan.min && plan.witnesses == 0;
                 if enough {
-                    let end = if progress.first { self.empty_object() } else { vec![close.clone()] };
+                    let end = if progress.first { self.empty("{", "}") } else { vec![close.clone()] };
                     alternatives.push(Alternative::new(end));
                 }
                 for free in &plan.free {
@@ -188,7 +230,7 @@ impl Emitter<'_, '_> {
                     let rest = if plan.free_counter() + plan.witnesses == 0 {
                         Symbol::Rule(rest)
                     } else {
-                        Symbol::With(rest, counted.to_string())
+                        Symbol::With(rest, Parameter::Is(counted))
                     };
                     alternatives.push(Alternative::new(key.into_iter().chain([free.value.clone(), rest])));
                 }
@@ -209,39 +251,35 @@ impl Emitter<'_, '_> {
             vec![Alternative::new([close.clone()]).when(plan.free_end(counter, plan.witnesses))];
         for free in &plan.free {
             let key = self.key(false, &free.key);
-            let next = self.free_step(rule, plan, counter, 0, free.proves);
-            let fits = plan.max.map(|max| format!("lt([0:{counter}], {max})"));
-            alternatives.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(fits));
+            let rest = Self::free_step(rule, plan, counter, 0, free);
+            let fits = plan.max.map(|max| Condition::Below(Field(0, counter), max));
+            alternatives.push(Alternative::new(key.into_iter().chain(rest)).when(fits));
         }
         self.rules.define(rule, alternatives);
         rule
     }
 
-    /// Back to `rule` after a free property: one more in the counter at `low`, and what it proves.
-    fn free_step(&mut self, rule: RuleId, plan: &Plan, counter: usize, low: usize, proves: u32) -> Symbol {
-        let parametric = counter + plan.witnesses > 0 || low > 0;
-        if !parametric {
-            return Symbol::Rule(rule);
-        }
-        let bits = u64::from(proves) << (low + counter);
-        match (counter, bits) {
-            (0, 0) => Symbol::With(rule, "_".into()),
-            (0, bits) => Symbol::With(rule, format!("bit_or({bits})")),
-            (_, 0) => Symbol::With(rule, format!("incr([{low}:{}])", low + counter)),
-            (_, bits) => {
-                // An expression does one thing, so a rule between does the other.
-                let between = self.rules.declare(true);
-                let next = Symbol::With(rule, format!("bit_or({bits})"));
-                self.rules.define(between, vec![Alternative::new([next])]);
-                Symbol::With(between, format!("incr([{low}:{}])", low + counter))
-            }
-        }
+    /// The value of a free property and back to `rule`: one more in the counter at `low`, or what it proves. An
+    /// expression does one thing, and both are never needed at once.
+    fn free_step(rule: RuleId, plan: &Plan, counter: usize, low: usize, free: &Free) -> [Symbol; 2] {
+        let bits = u64::from(free.proves) << (low + counter);
+        let rest = if counter + plan.witnesses + low == 0 {
+            Symbol::Rule(rule)
+        } else if counter > 0 {
+            Symbol::With(rule, Parameter::OneMore(Field(low, low + counter)))
+        } else if bits > 0 {
+            Symbol::With(rule, Parameter::Set(bits))
+        } else {
+            Symbol::With(rule, Parameter::Same)
+        };
+        [free.value.clone(), rest]
     }
 
     /// One rule whose parameter has a bit for each name, required ones first; then the count of free properties, and
     /// a bit for each witness.
     fn object_in_any_order(&mut self, plan: &Plan) -> Result<RuleId, ConstraintError> {
-        let close = self.rules.terminal(Regular::literal("}"));
+        let close = self.closing("}");
+        let close = self.word(close);
         let names = plan.named.len();
         let required = plan.named.iter().filter(|property| property.required).count();
         let counter = plan.free_counter();
@@ -249,16 +287,16 @@ impl Emitter<'_, '_> {
         let rest = self.rules.declare(parametric);
         let mut end = Vec::new();
         if required > 0 {
-            end.push(format!("is_ones([0:{required}])"));
+            end.push(Condition::Ones(Field(0, required)));
         }
         if plan.witnesses > 0 {
             let low = names + counter;
-            end.push(format!("is_ones([{low}:{}])", low + plan.witnesses));
+            end.push(Condition::Ones(Field(low, low + plan.witnesses)));
         }
         end.extend(
             plan.implications
                 .iter()
-                .map(|(name, needed)| format!("or(bit_clear({name}), bit_set({needed}))")),
+                .map(|(name, needed)| Condition::Bit(*name, false).or(Condition::Bit(*needed, true))),
         );
         end.extend(plan.count_condition(plan.min, required));
         let mut first = Vec::new();
@@ -269,30 +307,30 @@ impl Emitter<'_, '_> {
             if none_fits && !property.required {
                 continue;
             }
-            let next = Symbol::With(rest, format!("{}", 1_u64 << index));
+            let next = Symbol::With(rest, Parameter::Is(1 << index));
             let key = self.key(true, &property.key);
             first.push(Alternative::new(key.into_iter().chain([property.value.clone(), next])));
-            let next = Symbol::With(rest, format!("set_bit({index})"));
+            let next = Symbol::With(rest, Parameter::Set(1 << index));
             let key = self.key(false, &property.key);
             let fits = room.clone().filter(|_| !property.required);
             later.push(
                 Alternative::new(key.into_iter().chain([property.value.clone(), next]))
-                    .when([format!("bit_clear({index})")].into_iter().chain(fits)),
+                    .when([Condition::Bit(index, false)].into_iter().chain(fits)),
             );
         }
         for free in plan.free.iter().filter(|_| !none_fits) {
             let started =
                 (u64::from(free.proves) << (names + counter)) | if counter > 0 { 1 << names } else { 0 };
-            let next = if parametric { Symbol::With(rest, started.to_string()) } else { Symbol::Rule(rest) };
+            let next =
+                if parametric { Symbol::With(rest, Parameter::Is(started)) } else { Symbol::Rule(rest) };
             let key = self.key(true, &free.key);
             first.push(Alternative::new(key.into_iter().chain([free.value.clone(), next])));
-            let next = self.free_step(rest, plan, counter, names, free.proves);
+            let next = Self::free_step(rest, plan, counter, names, free);
             let key = self.key(false, &free.key);
-            later
-                .push(Alternative::new(key.into_iter().chain([free.value.clone(), next])).when(room.clone()));
+            later.push(Alternative::new(key.into_iter().chain(next)).when(room.clone()));
         }
         if required == 0 && plan.min == 0 && plan.witnesses == 0 {
-            first.push(Alternative::new(self.empty_object()));
+            first.push(Alternative::new(self.empty("{", "}")));
         }
         self.rules.define(rest, later);
         self.check_rules()?;
@@ -306,8 +344,7 @@ impl Plan {
         if self.free.is_empty() || (self.min == 0 && self.max.is_none()) {
             return 0;
         }
-        // The counter stops at its greatest value, which is beyond every bound.
-        (64 - (self.max.unwrap_or(0).max(self.min) + 1).leading_zeros()) as usize
+        counter_bits(self.min, self.max)
     }
 
     /// The parameter after the first free property in the schema's order, when so many optional ones came before.
@@ -317,13 +354,13 @@ impl Plan {
         count | u64::from(proves) << counter
     }
 
-    fn free_end(&self, counter: usize, witnesses: usize) -> Vec<String> {
+    fn free_end(&self, counter: usize, witnesses: usize) -> Vec<Condition> {
         let mut conditions = Vec::new();
         if counter > 0 && self.min > 0 {
-            conditions.push(format!("ge([0:{counter}], {})", self.min));
+            conditions.push(Condition::AtLeast(Field(0, counter), self.min));
         }
         if witnesses > 0 {
-            conditions.push(format!("is_ones([{counter}:{}])", counter + witnesses));
+            conditions.push(Condition::Ones(Field(counter, counter + witnesses)));
         }
         conditions
     }
@@ -356,44 +393,43 @@ impl Plan {
     }
 
     /// In any order: that optional properties, named and free together, are at least so many.
-    fn count_condition(&self, min: u64, required: usize) -> Option<String> {
+    fn count_condition(&self, min: u64, required: usize) -> Option<Condition> {
         if min == 0 {
             return None;
         }
         let (names, counter) = (self.named.len(), self.free_counter());
         let optional = names - required;
-        let field = format!("[{required}:{names}]");
-        let count = format!("[{names}:{}]", names + counter);
+        let (field, count) = (Field(required, names), Field(names, names + counter));
         if counter == 0 {
-            return Some(format!("bit_count_ge({field}, {min})"));
-        }
-        if optional == 0 {
-            return Some(format!("ge({count}, {min})"));
+            return Some(Condition::BitsAtLeast(field, min));
         }
         // One of them brings what the other lacks.
         let ways = (0..=min.min(optional as u64)).map(|named| match (named, min - named) {
-            (0, free) => format!("ge({count}, {free})"),
-            (named, 0) => format!("bit_count_ge({field}, {named})"),
-            (named, free) => format!("and(bit_count_ge({field}, {named}), ge({count}, {free}))"),
+            (0, free) => Condition::AtLeast(count, free),
+            (named, 0) => Condition::BitsAtLeast(field, named),
+            (named, free) => Condition::BitsAtLeast(field, named).and(Condition::AtLeast(count, free)),
         });
-        ways.reduce(|one, other| format!("or({one}, {other})"))
+        ways.reduce(Condition::or)
     }
 
     /// In any order: that one more optional property is within bounds.
-    fn room_condition(&self, max: u64, required: usize) -> Option<String> {
+    fn room_condition(&self, max: u64, required: usize) -> Option<Condition> {
         let (names, counter) = (self.named.len(), self.free_counter());
         let optional = names - required;
-        let field = format!("[{required}:{names}]");
-        let count = format!("[{names}:{}]", names + counter);
+        let (field, count) = (Field(required, names), Field(names, names + counter));
         if counter == 0 {
-            return (max < optional as u64).then(|| format!("bit_count_lt({field}, {max})"));
-        }
-        if optional == 0 {
-            return Some(format!("lt({count}, {max})"));
+            return (max < optional as u64).then_some(Condition::BitsBelow(field, max));
         }
         // So many named at most, and so few free that the sum is below the bound.
-        let ways = (0..=(optional as u64).min(max.saturating_sub(1)))
-            .map(|named| format!("and(bit_count_le({field}, {named}), lt({count}, {}))", max - named));
-        ways.reduce(|one, other| format!("or({one}, {other})"))
+        let ways = (0..=(optional as u64).min(max.saturating_sub(1))).map(|named| match named {
+            named if optional == 0 => Condition::Below(count, max - named),
+            named => Condition::BitsAtMost(field, named).and(Condition::Below(count, max - named)),
+        });
+        ways.reduce(Condition::or)
     }
+}
+
+/// The bits of a counter that stops at its greatest value, which is beyond every bound.
+fn counter_bits(min: u64, max: Option<u64>) -> usize {
+    (64 - max.unwrap_or(0).max(min).saturating_add(1).leading_zeros()) as usize
 }

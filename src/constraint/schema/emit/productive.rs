@@ -57,6 +57,37 @@ impl Productive {
         self.states.contains(&state)
     }
 
+    /// Of a state without values, the part that is to blame: one that has to be there and can't be.
+    pub(super) fn blame(
+        &self,
+        analysis: &mut Analysis<'_>,
+        start: StateId,
+    ) -> Result<StateId, ConstraintError> {
+        let mut met = HashSet::from([start]);
+        let mut place = start;
+        loop {
+            let shape = analysis.shape(place)?;
+            let properties = shape.objects.iter().flat_map(|object| {
+                let required = required(object);
+                object
+                    .named
+                    .iter()
+                    .zip(required)
+                    .filter(|(_, required)| *required)
+                    .map(|(named, _)| named.value)
+            });
+            let items = shape.arrays.iter().flat_map(|array| {
+                let needed = usize::try_from(array.min).unwrap_or(usize::MAX);
+                let rest = (needed > array.prefix.len()).then_some(&array.rest);
+                array.prefix.iter().take(needed).chain(rest).flatten().map(|item| item.value)
+            });
+            match properties.chain(items).find(|part| !self.has(*part)) {
+                Some(part) if met.insert(part) => place = part,
+                _ => return Ok(place),
+            }
+        }
+    }
+
     fn has_value(&self, shape: &Shape) -> bool {
         shape.null
             || shape.truth.contains(&true)

@@ -3,25 +3,28 @@
 //! Rules that derive no text are taken out together with every alternative that needs one, so that nothing a model
 //! may begin is without an end.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{
+    collections::HashMap,
+    fmt::{self, Write as _},
+};
 
 use crate::constraint::schema::regular::Regular;
 
 /// A terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct TerminalId(usize);
+pub(super) struct TerminalId(pub(super) usize);
 
 /// A rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::constraint::schema) struct RuleId(usize);
+pub(super) struct RuleId(pub(super) usize);
 
 /// What stands on the right side of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Symbol {
     Terminal(TerminalId),
     Rule(RuleId),
-    /// A rule with a parameter, an expression over that of the rule it stands in: `_`, `set_bit(3)`, `7`.
-    With(RuleId, String),
+    /// A rule with a parameter.
+    With(RuleId, Parameter),
     /// Symbols again and again.
     Repeat(Vec<Symbol>, u64, Option<u64>),
 }
@@ -31,21 +34,105 @@ pub(super) enum Symbol {
 pub(super) struct Alternative {
     pub(super) symbols: Vec<Symbol>,
     /// A condition on the rule's parameter.
-    pub(super) condition: Option<String>,
+    pub(super) condition: Option<Condition>,
+}
+
+/// The parameter that a rule is given, from that of the rule it stands in. A parameter is 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parameter {
+    /// This one.
+    Is(u64),
+    /// The same.
+    Same,
+    /// With these bits set.
+    Set(u64),
+    /// One more in the field of these bits, which stops at its greatest value.
+    OneMore(Field),
+}
+
+/// Bits of a parameter, from the first to before the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field(pub(super) usize, pub(super) usize);
+
+/// A condition on a rule's parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// A bit isn't set, or is.
+    Bit(usize, bool),
+    /// All bits of a field are set.
+    Ones(Field),
+    /// The number in a field is at least so much, or less.
+    AtLeast(Field, u64),
+    Below(Field, u64),
+    /// The number of bits set in a field is at least so much, less, or at most.
+    BitsAtLeast(Field, u64),
+    BitsBelow(Field, u64),
+    BitsAtMost(Field, u64),
+    And(Box<Condition>, Box<Condition>),
+    Or(Box<Condition>, Box<Condition>),
+}
+
+impl Condition {
+    pub(super) fn and(self, other: Self) -> Self {
+        Self::And(Box::new(self), Box::new(other))
+    }
+
+    pub(super) fn or(self, other: Self) -> Self {
+        Self::Or(Box::new(self), Box::new(other))
+    }
+}
+
+impl Field {
+    /// The whole parameter.
+    pub(super) const ALL: Self = Self(0, 64);
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}:{}]", self.0, self.1)
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Is(value) => write!(f, "{value}"),
+            Self::Same => f.write_str("_"),
+            Self::Set(bits) => write!(f, "bit_or({bits})"),
+            Self::OneMore(field) => write!(f, "incr({field})"),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bit(bit, false) => write!(f, "bit_clear({bit})"),
+            Self::Bit(bit, true) => write!(f, "bit_set({bit})"),
+            Self::Ones(field) => write!(f, "is_ones({field})"),
+            Self::AtLeast(field, least) => write!(f, "ge({field}, {least})"),
+            Self::Below(field, bound) => write!(f, "lt({field}, {bound})"),
+            Self::BitsAtLeast(field, least) => write!(f, "bit_count_ge({field}, {least})"),
+            Self::BitsBelow(field, bound) => write!(f, "bit_count_lt({field}, {bound})"),
+            Self::BitsAtMost(field, most) => write!(f, "bit_count_le({field}, {most})"),
+            Self::And(one, other) => write!(f, "and({one}, {other})"),
+            Self::Or(one, other) => write!(f, "or({one}, {other})"),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
-struct Rule {
-    parametric: bool,
-    alternatives: Vec<Alternative>,
+pub(super) struct Rule {
+    pub(super) parametric: bool,
+    pub(super) alternatives: Vec<Alternative>,
 }
 
 /// Terminals and rules.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    terminals: Vec<Regular>,
+    pub(super) terminals: Vec<Regular>,
     terminal_ids: HashMap<Regular, TerminalId>,
-    rules: Vec<Rule>,
+    pub(super) rules: Vec<Rule>,
 }
 
 impl Alternative {
@@ -54,8 +141,8 @@ impl Alternative {
     }
 
     /// Only where the rule's parameter meets all the conditions.
-    pub(super) fn when(mut self, conditions: impl IntoIterator<Item = String>) -> Self {
-        self.condition = conditions.into_iter().reduce(|one, other| format!("and({one}, {other})"));
+    pub(super) fn when(mut self, conditions: impl IntoIterator<Item = Condition>) -> Self {
+        self.condition = conditions.into_iter().reduce(Condition::and);
         self
     }
 }
@@ -136,8 +223,8 @@ impl Rules {
         productive[start.0]
     }
 
-    /// The grammar as text; `settings` come first.
-    pub(super) fn to_lark(&self, start: RuleId, settings: &str) -> String {
+    /// The rules and the terminals that the start leads to.
+    pub(super) fn reached(&self, start: RuleId) -> (Vec<bool>, Vec<bool>) {
         let mut reached = vec![false; self.rules.len()];
         let mut used = vec![false; self.terminals.len()];
         let mut pending = vec![start.0];
@@ -156,6 +243,12 @@ impl Rules {
                 });
             }
         }
+        (reached, used)
+    }
+
+    /// The grammar as text; `settings` come first.
+    pub(super) fn to_lark(&self, start: RuleId, settings: &str) -> String {
+        let (reached, used) = self.reached(start);
         let mut text = String::from(settings);
         let _ = writeln!(text, "start: r{}", start.0);
         for (index, rule) in self.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
@@ -250,15 +343,15 @@ mod tests {
         rules.define(
             many,
             vec![
-                Alternative::default().when(["is_ones([0:1])".to_owned()]),
-                Alternative::new([a.clone(), Symbol::With(many, "set_bit(0)".into())])
-                    .when(["bit_clear(0)".to_owned(), "lt([1:3], 2)".to_owned()]),
+                Alternative::default().when([Condition::Ones(Field(0, 1))]),
+                Alternative::new([a.clone(), Symbol::With(many, Parameter::Set(1))])
+                    .when([Condition::Bit(0, false), Condition::Below(Field(1, 3), 2)]),
             ],
         );
-        let start = rules.rule(vec![Alternative::new([Symbol::With(many, "0".into())])]);
+        let start = rules.rule(vec![Alternative::new([Symbol::With(many, Parameter::Is(0))])]);
         assert_eq!(
             rules.to_lark(start, ""),
-            "start: r1\nr0::_: \"\" %if is_ones([0:1])\n  | T0 r0::set_bit(0) %if and(bit_clear(0), lt([1:3], 2))\n\
+            "start: r1\nr0::_: \"\" %if is_ones([0:1])\n  | T0 r0::bit_or(1) %if and(bit_clear(0), lt([1:3], 2))\n\
              r1: r0::0\nT0: \"a\"\n"
         );
     }

@@ -180,6 +180,7 @@ impl Automaton {
         automaton
     }
 
+    #[cfg(test)]
     /// Whether the text is accepted.
     pub(in super::super) fn contains(&self, text: &str) -> bool {
         let mut state = self.start;

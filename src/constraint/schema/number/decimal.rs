@@ -120,10 +120,6 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    pub(in super::super) fn is_negative(&self) -> bool {
-        self.negative
-    }
-
     /// Whether it has no fraction: `3.0` hasn't.
     pub(in super::super) fn is_integer(&self) -> bool {
         self.power >= 0

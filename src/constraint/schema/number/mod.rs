@@ -37,8 +37,6 @@ pub(super) use set::NumberSet;
 pub use text::NumberForms;
 pub(super) use text::{NumberSpelling, NumberText};
 
-use crate::fault::Fault;
-
 /// What is refused about numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -73,17 +71,6 @@ pub(super) enum NumberError {
         /// The limit on digits before the point.
         digits: u32,
     },
-}
-
-impl NumberError {
-    /// Whose fault it is.
-    pub(super) fn fault(&self) -> Fault {
-        match self {
-            Self::NotANumber { .. } => Fault::Client,
-            Self::TooLong | Self::TooComplex | Self::TooManyTransitions { .. } => Fault::Limit,
-            Self::Step { .. } | Self::NoSpelling { .. } => Fault::Unsupported,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub(in super::super) enum NumberSet {
 
 impl NumberSet {
     /// Whether the number is in the set.
+    #[cfg(test)]
     pub(in super::super) fn contains(&self, value: &Decimal) -> bool {
         match self {
             Self::All => true,
@@ -128,19 +129,6 @@ impl NumberSet {
             Self::Not(inner) => *inner,
             other => Self::Not(Box::new(other)),
         }
-    }
-
-    /// An equal set, simplified: nothing and everything are told where that is decidable, and a finite set of
-    /// few members becomes their list.
-    pub(in super::super) fn simplified(self) -> Self {
-        let Ok(normal) = Normal::of(&self) else { return self };
-        if normal.is_empty() == Answer::Yes {
-            return Self::Nothing;
-        }
-        if normal.is_all() {
-            return Self::All;
-        }
-        self
     }
 }
 

@@ -78,6 +78,25 @@ struct Piece {
 }
 
 impl NumberSet {
+    /// One spelling of each member, without an exponent, where there are at most `most`; nothing where there are more,
+    /// or one takes too many digits.
+    pub(in super::super) fn spelled_once(&self, most: usize) -> Option<Regular> {
+        let values = self.values(most)?;
+        let plain = |value: super::Decimal| {
+            let spelling = NumberSpelling {
+                forms: NumberForms::Plain,
+                fraction_digits: u32::try_from(value.fraction_places()).ok()?,
+                exponent_digits: 0,
+                ..NumberSpelling::default()
+            };
+            match Self::Exactly(value).to_text(spelling) {
+                Ok(NumberText::Regular(language)) if language.is_empty(FUEL) == Answer::No => Some(language),
+                _ => None,
+            }
+        };
+        Some(Regular::or(values.into_iter().map(plain).collect::<Option<Vec<_>>>()?))
+    }
+
     /// The texts that spell members of the set. Every one of them does; see the [module](super) for members that
     /// have none. Of an empty set, [`Regular::Nothing`].
     ///
@@ -87,11 +106,7 @@ impl NumberSet {
     pub(in super::super) fn to_text(&self, spelling: NumberSpelling) -> Result<NumberText, NumberError> {
         let normal = self.normal()?;
         let room = spelling.room();
-        if let [part] = &normal.parts[..]
-            && part.lattice.is_free()
-            && !part.lattice.integer
-            && part.intervals.is_all()
-        {
+        if normal.is_all() {
             return Ok(NumberText::Regular(Regular::pattern(anything(room))));
         }
         let no_spelling = || NumberError::NoSpelling { digits: spelling.integer_digits };
@@ -133,19 +148,24 @@ impl NumberSet {
     }
 }
 
-/// Any number that JSON can write, of bounded length. An exponent of two digits can't lead out of the doubles.
+/// Any number that JSON can write, of bounded length. Exponents that would lead out of the doubles with many digits
+/// before the point stand behind one only.
 fn anything(room: Room) -> String {
-    let mut pattern = format!("-?(?:0|[1-9][0-9]{{0,{}}})", room.integer - 1);
-    if room.fraction > 0 {
-        pattern.push_str(&format!("(?:\\.[0-9]{{1,{}}})?", room.fraction));
-    }
+    let fraction = match room.fraction {
+        0 => String::new(),
+        digits => format!("(?:\\.[0-9]{{1,{digits}}})?"),
+    };
+    let plain = format!("-?(?:0|[1-9][0-9]{{0,{}}}){fraction}", room.integer - 1);
     match room.exponent {
-        0 => {}
-        1 => pattern.push_str("(?:[eE][+-]?[0-9])?"),
-        2 => pattern.push_str("(?:[eE][+-]?[0-9]{1,2})?"),
-        _ => pattern.push_str("(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9]))?"),
+        0 => plain,
+        1 => format!("{plain}(?:[eE][+-]?[0-9])?"),
+        2 => format!("{plain}(?:[eE][+-]?[0-9]{{1,2}})?"),
+        _ => {
+            let exponent = "[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9])";
+            let large = "[eE][+-]?(?:2[89][0-9]|30[0-7])";
+            format!("(?:{plain}(?:{exponent})?|-?[1-9]{fraction}{large})")
+        }
     }
-    pattern
 }
 
 /// The texts of all parts: those told by a language, and those that need more.

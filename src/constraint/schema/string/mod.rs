@@ -4,12 +4,14 @@
 //! string has one spelling only ([`quote`]), so that union and intersection of spelled languages are those of the
 //! strings, and the complement is `and([universe(), language.complement()])`.
 
+#[cfg(test)]
+mod corpora;
 mod ecma;
 mod format;
 mod quote;
 mod substring;
 
-pub(super) use ecma::{PatternError, PatternErrorKind, pattern};
+pub(super) use ecma::pattern;
 pub(super) use format::{Format, language as format};
 pub(super) use quote::{length, literal, spell, universe};
 pub(super) use substring::substring;

@@ -85,11 +85,6 @@ impl Node {
         Self::Repeat(Box::new(Self::Class(all())), 0, None)
     }
 
-    /// Any of the characters, or none.
-    pub(super) fn char(char: char) -> Self {
-        Self::Class(ClassUnicode::new([ClassUnicodeRange::new(char, char)]))
-    }
-
     pub(super) fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut flat = Vec::new();
         for part in parts {
@@ -267,9 +262,9 @@ impl Node {
                     let run = parts.iter().take_while(|other| *other == part).count();
                     let mut text = String::new();
                     if matches!(part, Self::Or(_)) {
-                        part.write_atom(&mut text)
+                        part.write_atom(&mut text);
                     } else {
-                        part.write(&mut text)
+                        part.write(&mut text);
                     }
                     // One character is shorter written again and again.
                     let counted = run > 1 && text.len() > 3 && matches!(part, Self::Class(_) | Self::Or(_));
@@ -290,9 +285,9 @@ impl Node {
             }
             Self::Repeat(inner, min, max) => {
                 if matches!(**inner, Self::Class(_)) {
-                    inner.write(out)
+                    inner.write(out);
                 } else {
-                    inner.write_atom(out)
+                    inner.write_atom(out);
                 }
                 match (min, max) {
                     (0, None) => out.push('*'),

@@ -1,7 +1,5 @@
 //! Why a pattern is refused, and where.
 
-use crate::fault::Fault;
-
 /// A pattern that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {reason}")]
@@ -38,14 +36,5 @@ impl PatternError {
 
     pub(super) fn too_large(column: usize, reason: impl Into<String>) -> Self {
         Self { column, reason: reason.into(), kind: PatternErrorKind::TooLarge }
-    }
-
-    /// Whose fault it is.
-    pub(in super::super::super) fn fault(&self) -> Fault {
-        match self.kind {
-            PatternErrorKind::Syntax => Fault::Client,
-            PatternErrorKind::Unsupported => Fault::Unsupported,
-            PatternErrorKind::TooLarge => Fault::Limit,
-        }
     }
 }

@@ -25,7 +25,7 @@ mod error;
 mod expand;
 mod parser;
 
-pub(in super::super) use error::{PatternError, PatternErrorKind};
+use error::PatternError;
 
 use super::Regular;
 

@@ -391,8 +391,7 @@ impl Parser {
     fn brackets(&mut self, column: usize) -> Result<ClassUnicode, PatternError> {
         let negative = self.take('^');
         let mut class = ClassUnicode::empty();
-        loop {
-            let Some(item) = self.bracket_item(column)? else { break };
+        while let Some(item) = self.bracket_item(column)? {
             let low = match item {
                 Escape::Class(more) => {
                     class.union(&more);

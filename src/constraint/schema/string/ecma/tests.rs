@@ -1,5 +1,6 @@
 //! Patterns, and strings that they are found in or not.
 
+use super::error::PatternErrorKind;
 use super::*;
 use crate::constraint::schema::regular::Answer;
 use crate::constraint::schema::string::spell;

@@ -23,7 +23,7 @@ pub(super) fn regex() -> Regular {
     let atom = format!(r"[^\^$\\.*+?()\[\]{{}}|]|\.|{escape}|{class}");
     let flat = format!(r"(?:[\^$|]|\\[bB]|(?:{atom})(?:{quantifier})?)*");
     let look = format!(r"\(\?<?[=!]{flat}\)");
-    let mut pattern = flat.clone();
+    let mut pattern = flat;
     for _ in 0..DEPTH {
         let group = format!(r"\((?:\?:)?{pattern}\)");
         pattern = format!(r"(?:[\^$|]|\\[bB]|{look}|(?:{atom}|{group})(?:{quantifier})?)*");

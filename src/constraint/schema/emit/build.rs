@@ -1,0 +1,275 @@
+//! The grammar in the engine's own structures, without a detour through text: reading Lark costs the engine most of a
+//! millisecond however short the text.
+
+use std::collections::HashMap;
+
+use llguidance::{
+    api::{GrammarInit, SkipSpec},
+    derivre::{ExprRef, RegexAst},
+    earley::{
+        Grammar, ParamCond, ParamExpr, ParamRef, ParamValue, SymIdx, SymbolProps, lexerspec::LexerSpec,
+    },
+};
+
+use super::rules::{Condition, Field, Parameter, RuleId, Rules, Symbol};
+use crate::constraint::schema::regular::Regular;
+
+/// Bounds on what is built.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::constraint) struct BuildLimits {
+    /// Work on regular expressions.
+    pub(in crate::constraint) fuel: u64,
+    /// Symbols.
+    pub(in crate::constraint) symbols: usize,
+}
+
+/// The grammar of `rules`. `skip` is white space that may stand between terminals, once.
+pub(super) fn build(
+    rules: &Rules,
+    start: RuleId,
+    skip: Option<&str>,
+    limits: BuildLimits,
+) -> Result<GrammarInit, String> {
+    let message = |error: &dyn std::fmt::Display| error.to_string();
+    let mut lexer = LexerSpec::new().map_err(|error| message(&error))?;
+    lexer.regex_builder.unicode(true);
+    lexer.regex_builder.utf8(true);
+    let skip = match skip {
+        Some(pattern) => SkipSpec::once(RegexAst::Regex(pattern.to_owned())),
+        None => SkipSpec::unbounded(RegexAst::NoMatch),
+    };
+    let class = lexer.setup_lexeme_class_with_skip(skip).map_err(|error| message(&error))?;
+    let props = || SymbolProps { grammar_id: class, ..SymbolProps::default() };
+    let mut grammar = Grammar::new(None);
+    // The first symbol is the start.
+    let root = grammar.fresh_symbol_ext("start", props());
+    grammar.sym_props_mut(root).is_start = true;
+    let (reached, used) = rules.reached(start);
+    let mut symbols = vec![None; rules.rules.len()];
+    for (index, rule) in rules.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+        let symbol = grammar.fresh_symbol_ext(&format!("r{index}"), props());
+        if rule.parametric {
+            grammar.make_parametric(symbol).map_err(|error| message(&error))?;
+        }
+        symbols[index] = Some(symbol);
+    }
+    let mut terminals = vec![None; rules.terminals.len()];
+    let mut known = HashMap::new();
+    for (index, language) in rules.terminals.iter().enumerate().filter(|(index, _)| used[*index]) {
+        let expression = expression(&mut lexer, language, &mut known)?;
+        let name = format!("T{index}");
+        let ast = RegexAst::ExprRef(expression);
+        let lexeme = lexer
+            .add_greedy_lexeme(name.clone(), ast, false, None, usize::MAX)
+            .map_err(|error| message(&error))?;
+        let symbol = grammar.fresh_symbol_ext(&name, props());
+        grammar.make_terminal(symbol, lexeme, &lexer).map_err(|error| message(&error))?;
+        terminals[index] = Some(symbol);
+        if lexer.cost() > limits.fuel {
+            return Err(format!("its patterns take more work than the limit of {}", limits.fuel));
+        }
+    }
+    let mut builder = Builder { grammar, props: props(), symbols, terminals, repeats: HashMap::new() };
+    for (index, rule) in rules.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+        let Some(symbol) = builder.symbols[index] else { continue };
+        for alternative in &rule.alternatives {
+            let right = builder.right(&alternative.symbols)?;
+            let condition = alternative.condition.as_ref().map_or(ParamCond::True, condition);
+            builder.grammar.add_rule_ext(symbol, condition, right).map_err(|error| message(&error))?;
+        }
+        if builder.grammar.num_symbols() > limits.symbols {
+            return Err(format!("it takes more symbols than the limit of {}", limits.symbols));
+        }
+    }
+    if let Some(first) = builder.symbols[start.0] {
+        builder.add(root, vec![(first, ParamExpr::Null)])?;
+    }
+    Ok(GrammarInit::Internal(builder.grammar, lexer))
+}
+
+type Right = Vec<(SymIdx, ParamExpr)>;
+
+struct Builder {
+    grammar: Grammar,
+    props: SymbolProps,
+    symbols: Vec<Option<SymIdx>>,
+    terminals: Vec<Option<SymIdx>>,
+    /// Rules for an item so many times, or up to so many.
+    repeats: HashMap<(SymIdx, Times), SymIdx>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Times {
+    Exactly(u64),
+    AtMost(u64),
+    Any,
+}
+
+impl Builder {
+    fn add(&mut self, left: SymIdx, right: Right) -> Result<(), String> {
+        self.grammar.add_rule_ext(left, ParamCond::True, right).map_err(|error| error.to_string())
+    }
+
+    fn fresh(&mut self) -> SymIdx {
+        self.grammar.fresh_symbol_ext("repeat", self.props.clone())
+    }
+
+    fn right(&mut self, symbols: &[Symbol]) -> Result<Right, String> {
+        let mut right = Vec::with_capacity(symbols.len());
+        for symbol in symbols {
+            let found = match symbol {
+                Symbol::Terminal(terminal) => {
+                    self.terminals[terminal.0].map(|symbol| (symbol, ParamExpr::Null))
+                }
+                Symbol::Rule(rule) => self.symbols[rule.0].map(|symbol| (symbol, ParamExpr::Null)),
+                Symbol::With(rule, parameter) => {
+                    self.symbols[rule.0].map(|symbol| (symbol, expression_of(*parameter)))
+                }
+                Symbol::Repeat(inner, min, max) => {
+                    let item = self.item(inner)?;
+                    if *min > 0 {
+                        right.push((self.repeat(item, Times::Exactly(*min))?, ParamExpr::Null));
+                    }
+                    let rest = max.map_or(Times::Any, |max| Times::AtMost(max.saturating_sub(*min)));
+                    (rest != Times::AtMost(0))
+                        .then(|| self.repeat(item, rest))
+                        .transpose()?
+                        .map(|symbol| (symbol, ParamExpr::Null))
+                }
+            };
+            right.extend(found);
+        }
+        Ok(right)
+    }
+
+    /// One symbol for several.
+    fn item(&mut self, symbols: &[Symbol]) -> Result<SymIdx, String> {
+        let right = self.right(symbols)?;
+        let item = self.fresh();
+        self.add(item, right)?;
+        Ok(item)
+    }
+
+    /// An item so many times: a number of rules that grows with the number's digits.
+    fn repeat(&mut self, item: SymIdx, times: Times) -> Result<SymIdx, String> {
+        match times {
+            Times::Exactly(1) => return Ok(item),
+            _ if self.repeats.contains_key(&(item, times)) => return Ok(self.repeats[&(item, times)]),
+            _ => {}
+        }
+        let left = self.fresh();
+        self.repeats.insert((item, times), left);
+        let null = |symbol| (symbol, ParamExpr::Null);
+        match times {
+            Times::Any => {
+                self.add(left, Vec::new())?;
+                self.add(left, vec![null(left), null(item)])?;
+            }
+            Times::Exactly(times) => {
+                const FEW: u64 = 4;
+                let right = if times <= FEW {
+                    (0..times).map(|_| null(item)).collect()
+                } else {
+                    let half = self.repeat(item, Times::Exactly(times / 2))?;
+                    let odd = (times % 2 == 1).then_some(null(item));
+                    [null(half), null(half)].into_iter().chain(odd).collect()
+                };
+                self.add(left, right)?;
+            }
+            Times::AtMost(0) => self.add(left, Vec::new())?,
+            Times::AtMost(1) => {
+                self.add(left, Vec::new())?;
+                self.add(left, vec![null(item)])?;
+            }
+            Times::AtMost(most) => {
+                // Fewer than half, or half of them and up to the rest.
+                let half = most.div_ceil(2);
+                let fewer = self.repeat(item, Times::AtMost(half - 1))?;
+                let first = self.repeat(item, Times::Exactly(half))?;
+                let rest = self.repeat(item, Times::AtMost(most - half))?;
+                self.add(left, vec![null(fewer)])?;
+                self.add(left, vec![null(first), null(rest)])?;
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// The index of a bit; a parameter has 64.
+fn bit(index: usize) -> u8 {
+    u8::try_from(index).unwrap_or(u8::MAX)
+}
+
+fn field(field: Field) -> ParamRef {
+    ParamRef::new(bit(field.0), bit(field.1))
+}
+
+fn expression_of(parameter: Parameter) -> ParamExpr {
+    match parameter {
+        Parameter::Is(value) => ParamExpr::Const(ParamValue(value)),
+        Parameter::Same => ParamExpr::SelfRef,
+        Parameter::Set(bits) => ParamExpr::BitOr(ParamValue(bits)),
+        Parameter::OneMore(of) => ParamExpr::Incr(field(of)),
+    }
+}
+
+fn condition(condition: &Condition) -> ParamCond {
+    let both = |one: &Condition, other: &Condition| {
+        (Box::new(self::condition(one)), Box::new(self::condition(other)))
+    };
+    let bits = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
+    match condition {
+        Condition::Bit(index, set) => {
+            ParamCond::EQ(ParamRef::single_bit(bit(*index)), ParamValue(u64::from(*set)))
+        }
+        Condition::Ones(of) => {
+            let of = field(*of);
+            ParamCond::EQ(of, ParamValue(of.mask() >> of.start()))
+        }
+        Condition::AtLeast(of, least) => ParamCond::GE(field(*of), ParamValue(*least)),
+        Condition::Below(of, bound) => ParamCond::LT(field(*of), ParamValue(*bound)),
+        Condition::BitsAtLeast(of, least) => ParamCond::BitCountGE(field(*of), bits(*least)),
+        Condition::BitsBelow(of, bound) => ParamCond::BitCountLT(field(*of), bits(*bound)),
+        Condition::BitsAtMost(of, most) => ParamCond::BitCountLE(field(*of), bits(*most)),
+        Condition::And(one, other) => {
+            let (one, other) = both(one, other);
+            ParamCond::And(one, other)
+        }
+        Condition::Or(one, other) => {
+            let (one, other) = both(one, other);
+            ParamCond::Or(one, other)
+        }
+    }
+}
+
+/// The engine's expression of a language. A pattern that occurs again is read once.
+fn expression(
+    lexer: &mut LexerSpec,
+    language: &Regular,
+    known: &mut HashMap<String, ExprRef>,
+) -> Result<ExprRef, String> {
+    let mut parts = |lexer: &mut LexerSpec, parts: &[Regular]| {
+        parts
+            .iter()
+            .map(|part| expression(lexer, part, known).map(RegexAst::ExprRef))
+            .collect::<Result<Vec<_>, String>>()
+    };
+    let ast = match language {
+        Regular::Pattern(text) => {
+            if let Some(known) = known.get(text) {
+                return Ok(*known);
+            }
+            let made = lexer.regex_builder.mk_regex(text).map_err(|error| error.to_string())?;
+            known.insert(text.clone(), made);
+            return Ok(made);
+        }
+        Regular::Concat(inner) => RegexAst::Concat(parts(lexer, inner)?),
+        Regular::Or(inner) => RegexAst::Or(parts(lexer, inner)?),
+        Regular::And(inner) => RegexAst::And(parts(lexer, inner)?),
+        Regular::Not(inner) => RegexAst::Not(Box::new(RegexAst::ExprRef(expression(lexer, inner, known)?))),
+        Regular::Nothing | Regular::Literal(_) | Regular::Substring(_) => language
+            .to_ast(&mut lexer.regex_builder)
+            .ok_or_else(|| "the engine refuses an expression".to_owned())?,
+    };
+    lexer.regex_builder.mk(&ast).map_err(|error| error.to_string())
+}
