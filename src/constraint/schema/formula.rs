@@ -87,7 +87,7 @@ impl<'a> Analysis<'a> {
         for assertion in assertions.iter() {
             match assertion {
                 Assertion::UnevaluatedItems(rest) if reading.kind == Kind::Array => {
-                    unevaluated_items = Some(*rest)
+                    unevaluated_items = Some(*rest);
                 }
                 Assertion::UnevaluatedProperties(rest) if reading.kind == Kind::Object => {
                     unevaluated_properties = Some(*rest);
@@ -430,7 +430,7 @@ impl<'a> Analysis<'a> {
                 }
             }
             Assertion::Size(min, max) => {
-                parts.extend(range(*min, *max, holds, |min, max| Formula::array(ArrayAtom::Size(min, max))))
+                parts.extend(range(*min, *max, holds, |min, max| Formula::array(ArrayAtom::Size(min, max))));
             }
             Assertion::Contains { item, min, max } => {
                 let item = self.literal(*item, scope, true)?;
@@ -532,7 +532,7 @@ impl<'a> Analysis<'a> {
 
     /// That the value is a constant, or isn't.
     fn constant_formula(&mut self, value: &'a Value, kind: Kind, holds: bool) -> Formula {
-        let same = match (value, kind) {
+        match (value, kind) {
             (Value::Null, Kind::Null)
             | (Value::Bool(false), Kind::False)
             | (Value::Bool(true), Kind::True) => Formula::of(holds),
@@ -578,8 +578,7 @@ impl<'a> Analysis<'a> {
                 if holds { Formula::all(parts) } else { Formula::any(parts) }
             }
             _ => Formula::of(!holds),
-        };
-        same
+        }
     }
 
     /// Whether no value of a type meets both formulas, as far as can be seen.

@@ -72,7 +72,7 @@ pub(super) fn names(conjunction: &[Atom]) -> Vec<Name> {
                 needed.iter().for_each(&mut add);
             }
             Atom::Object(ObjectAtom::Each(keys, _) | ObjectAtom::Some(keys, _)) => {
-                inner_names(keys, &mut add)
+                inner_names(keys, &mut add);
             }
             _ => {}
         }
@@ -317,9 +317,9 @@ fn language(
     let mut excluded = Vec::new();
     for (pattern, inside) in patterns.iter().zip(class) {
         if *inside {
-            parts.push((**pattern).clone())
+            parts.push((**pattern).clone());
         } else {
-            excluded.push((**pattern).clone().complement())
+            excluded.push((**pattern).clone().complement());
         }
     }
     // Only names that are in all patterns of the class have to be taken out of it.

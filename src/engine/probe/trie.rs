@@ -122,8 +122,8 @@ impl Trie {
 
     /// The nodes of depth 1.
     pub(super) fn tops(&self) -> impl Iterator<Item = usize> + '_ {
-        let top = |at: usize| (at < self.nodes.len()).then_some(at);
-        std::iter::successors(top(1), move |&at| top(self.nodes[at].end as usize))
+        let next = |&at: &usize| self.nodes.get(at).map(|node| node.end as usize);
+        std::iter::successors(Some(1), next).take_while(|&at| at < self.nodes.len())
     }
 
     /// An empty set of tokens, with the bit for the filler.

@@ -328,7 +328,7 @@ mod tests {
         rules.define(endless, vec![Alternative::new([open.clone(), Symbol::Rule(endless)])]);
         let start = rules.rule(vec![
             Alternative::new([Symbol::Rule(endless)]),
-            Alternative::new([open.clone(), Symbol::Repeat(vec![Symbol::Rule(endless)], 0, None)]),
+            Alternative::new([open, Symbol::Repeat(vec![Symbol::Rule(endless)], 0, None)]),
         ]);
         assert!(rules.prune(start));
         assert_eq!(rules.to_lark(start, ""), "start: r1\nr1: T0\nT0: \"(\"\n");
@@ -344,7 +344,7 @@ mod tests {
             many,
             vec![
                 Alternative::default().when([Condition::Ones(Field(0, 1))]),
-                Alternative::new([a.clone(), Symbol::With(many, Parameter::Set(1))])
+                Alternative::new([a, Symbol::With(many, Parameter::Set(1))])
                     .when([Condition::Bit(0, false), Condition::Below(Field(1, 3), 2)]),
             ],
         );

@@ -118,7 +118,7 @@ fn formats_accept_nothing_the_suite_calls_invalid_and_refuse_only_what_is_listed
                     match expected.get_mut(&(name.to_owned(), text.to_owned())) {
                         Some(seen) if valid && !accepted => *seen = true,
                         Some(_) => {
-                            wrong.push(format!("{draft} {name} {text:?} is listed as refused and isn't"))
+                            wrong.push(format!("{draft} {name} {text:?} is listed as refused and isn't"));
                         }
                         None if accepted == valid => {}
                         None => wrong.push(format!("{draft} {name} {text:?}: accepted is {accepted}")),
