@@ -72,19 +72,19 @@ impl Times {
         if self.0.is_empty() {
             return;
         }
-        let at =
-            |part: f64| self.0[((self.0.len() as f64 * part) as usize).min(self.0.len() - 1)] as f64 / 1e3;
+        // In thousandths.
+        let at = |part: usize| self.0[(self.0.len() * part / 1_000).min(self.0.len() - 1)] as f64 / 1e3;
         let mean = self.0.iter().sum::<u64>() as f64 / self.0.len() as f64 / 1e3;
         println!(
             "| {name} | {} | {mean:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {:.0} | {:.0} |",
             self.0.len(),
-            at(0.25),
-            at(0.5),
-            at(0.75),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            at(1.0)
+            at(250),
+            at(500),
+            at(750),
+            at(900),
+            at(990),
+            at(999),
+            at(1_000)
         );
     }
 }

@@ -533,7 +533,7 @@ fn cost_of_watching() {
             for &id in &ids {
                 let start = std::time::Instant::now();
                 let mask = matcher.mask().unwrap();
-                costs.push(start.elapsed().as_nanos() as u64);
+                costs.push(u64::try_from(start.elapsed().as_nanos()).unwrap());
                 assert!(mask.allows(id) || mask.count() == 1, "{what}");
                 matcher.commit(&[id]).unwrap();
             }
@@ -546,7 +546,7 @@ fn cost_of_watching() {
         let start = std::time::Instant::now();
         let mut matcher = compiled.matcher();
         matcher.commit(&ids).unwrap();
-        let commit = start.elapsed().as_nanos() as u64 / ids.len() as u64;
+        let commit = u64::try_from(start.elapsed().as_nanos()).unwrap() / ids.len() as u64;
         best.sort_unstable();
         let at = |percent: usize| best[(best.len() - 1) * percent / 100] as f64 / 1e3;
         let mean = best.iter().sum::<u64>() as f64 / best.len() as f64 / 1e3;

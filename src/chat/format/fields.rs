@@ -517,6 +517,7 @@ mod tests {
         Tool { name: "t".into(), description: None, parameters: Some(parameters), strict: None }
     }
 
+    #[allow(clippy::needless_pass_by_value)] // Cases are written in place.
     fn form(schema: Value) -> Result<Form, String> {
         let tool =
             tool(json!({"type": "object", "properties": {"x": schema}, "$defs": {"d": {"type": "string"}}}));
