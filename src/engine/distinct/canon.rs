@@ -32,6 +32,8 @@ struct Open {
     parts: Vec<(Vec<u8>, Vec<u8>)>,
     /// Of the next part.
     key: Option<Vec<u8>>,
+    /// Another part has to follow: a comma was the last thing.
+    more: bool,
 }
 
 /// What is being written innermost.
@@ -89,7 +91,12 @@ impl Begun {
                         begun.leaf = Leaf::Text(word.to_vec());
                     }
                 }
-                _ => at += 1,
+                _ => {
+                    if let (b',', Some(open)) = (byte, begun.open.last_mut()) {
+                        open.more = true;
+                    }
+                    at += 1;
+                }
             }
         }
         begun
@@ -97,7 +104,10 @@ impl Begun {
 
     fn add(&mut self, value: Vec<u8>) {
         match self.open.last_mut() {
-            Some(open) => open.parts.push((open.key.take().unwrap_or_default(), value)),
+            Some(open) => {
+                open.parts.push((open.key.take().unwrap_or_default(), value));
+                open.more = false;
+            }
             None => self.whole = Some(value),
         }
     }
@@ -143,7 +153,7 @@ impl Begun {
                 }
                 match members.get(open.parts.len()) {
                     Some((_, value)) => Some(value.clone()),
-                    None => return innermost && matches!(self.leaf, Leaf::None),
+                    None => return innermost && !open.more && matches!(self.leaf, Leaf::None),
                 }
             };
             let Some(next) = next else { return false };
