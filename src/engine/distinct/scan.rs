@@ -209,13 +209,10 @@ impl Scan {
                             || (begun.len() == 1 && below(frame.items, place.items.texts))
                             || characters(&begun[1..]).is_some_and(|count| count < place.items.shorter)
                     }
-                    // After a zero comes no digit; after another number there may be one more.
-                    Some(b'-') => {
-                        place.items.negative && !matches!(begun, b"-0") && begun.len() < LONGEST_NUMBER
-                    }
-                    Some(b'0'..=b'9') => {
-                        place.items.numbers && !matches!(begun, b"0") && begun.len() < LONGEST_NUMBER
-                    }
+                    // After a zero comes no digit, and an exponent is bounded; after another number there may be one
+                    // more.
+                    Some(b'-') => place.items.negative && !matches!(begun, b"-0") && may_go_on(begun),
+                    Some(b'0'..=b'9') => place.items.numbers && !matches!(begun, b"0") && may_go_on(begun),
                     Some(b'[' | b'{') => place.items.parts,
                     Some(_) => false,
                     None => place.items.any || below(frame.items, place.items.supply),
@@ -431,3 +428,8 @@ fn below(used: usize, supply: u64) -> bool {
 
 /// Digits, sign and all of a number that another digit may always follow; the engine's numbers end at twenty.
 const LONGEST_NUMBER: usize = 19;
+
+/// Whether a number that is begun so may have another digit.
+fn may_go_on(begun: &[u8]) -> bool {
+    begun.len() < LONGEST_NUMBER && !begun.iter().any(|byte| matches!(byte, b'e' | b'E'))
+}

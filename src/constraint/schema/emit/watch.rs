@@ -149,8 +149,9 @@ impl Emitter<'_, '_> {
             all.dedup();
             let open = self.open(&all)?;
             let ways = shapes.iter().flat_map(|shape| shape.prefix.iter().chain([&shape.rest]));
-            let (mut supply, mut texts) = (MOST_COUNTED, MOST_COUNTED);
+            let (mut supply, mut texts, mut any) = (MOST_COUNTED, MOST_COUNTED, true);
             for ways in ways.filter(|ways| !ways.is_empty()) {
+                any &= self.open(&values(ways))?.any;
                 let (mut items, mut strings) = (0, 0);
                 for state in values(ways) {
                     items = self.supply(state, MOST_COUNTED, &mut HashSet::new())?.max(items);
@@ -163,7 +164,7 @@ impl Emitter<'_, '_> {
             if self.options.string_cap.is_some() {
                 (supply, texts) = (0, 0);
             }
-            place.items = Open { supply, texts, ..open };
+            place.items = Open { any, supply, texts, ..open };
         }
         Ok(())
     }
