@@ -2,7 +2,7 @@
 //!
 //! The promise is one-sided and exact: a text that [`NumberSet::to_text`] allows is JSON and its value, read as
 //! a decimal and never as a double, is in the set. A member may lack a spelling. Where all numbers are allowed, all
-//! of JSON's spellings are, of bounded length; else these spellings are never offered, though their values may be
+//! of JSON's spellings are, of bounded length and without an exponent behind a zero (`0e5`, `0.5e1`); else these spellings are never offered, though their values may be
 //! members:
 //!
 //! - negative zero: `-0`, `-0.0`;

@@ -155,17 +155,20 @@ fn anything(room: Room) -> String {
         0 => String::new(),
         digits => format!("(?:\\.[0-9]{{1,{digits}}})?"),
     };
-    let plain = format!("-?(?:0|[1-9][0-9]{{0,{}}}){fraction}", room.integer - 1);
-    match room.exponent {
-        0 => plain,
-        1 => format!("{plain}(?:[eE][+-]?[0-9])?"),
-        2 => format!("{plain}(?:[eE][+-]?[0-9]{{1,2}})?"),
-        _ => {
-            let exponent = "[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9])";
-            let large = "[eE][+-]?(?:2[89][0-9]|30[0-7])";
-            format!("(?:{plain}(?:{exponent})?|-?[1-9]{fraction}{large})")
-        }
-    }
+    // A zero has no exponent: all of them would be the same number.
+    let zero = format!("0{fraction}");
+    let other = format!("[1-9][0-9]{{0,{}}}{fraction}", room.integer - 1);
+    let exponent = match room.exponent {
+        0 => "",
+        1 => "(?:[eE][+-]?[0-9])?",
+        2 => "(?:[eE][+-]?[0-9]{1,2})?",
+        _ => "(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9]))?",
+    };
+    let large = match room.exponent {
+        0..=2 => String::new(),
+        _ => format!("|[1-9]{fraction}[eE][+-]?(?:2[89][0-9]|30[0-7])"),
+    };
+    format!("-?(?:{zero}|{other}{exponent}{large})")
 }
 
 /// The texts of all parts: those told by a language, and those that need more.
