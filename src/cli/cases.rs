@@ -7,6 +7,7 @@
 //! | `id` | a name for messages |
 //! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark`; `tools` and reply vectors are told of in `vectors.rs` |
 //! | `schema`, `regex`, `choices` or `grammar` | the constraint |
+//! | `generate` | how to make the grammar, in words; such a case is passed over |
 //! | `accept` | texts that must be possible |
 //! | `accept_lenient` | texts that may be possible: valid, but spelled otherwise |
 //! | `reject` | texts that must be impossible |
@@ -42,6 +43,8 @@ pub(super) struct Case {
     tools: ToolCase,
     schema: Option<Value>,
     grammar: Option<String>,
+    /// How to make the grammar, in words.
+    generate: Option<String>,
     regex: Option<String>,
     choices: Option<Vec<String>>,
     #[serde(default, flatten)]
@@ -118,6 +121,9 @@ impl Case {
         }
         if self.kind == "tools" {
             return self.run_tools(compiler);
+        }
+        if self.generate.is_some() && self.grammar.is_none() {
+            return Outcome::Skipped("its grammar is described, not given".into());
         }
         let constraint = match self.constraint(options) {
             Ok(Some(constraint)) => constraint,
