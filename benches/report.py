@@ -350,6 +350,12 @@ def main() -> None:
         parts += [images.get("peers.svg", "") + images.get("peers-cdf.svg", "") + times(found["peers"])]
     if found["decode"]:
         parts += ["## Decoding\n", images.get("decode.svg", "") + decode(found["decode"])]
+    # Measured by a bench of its own, and asked for here as well.
+    micro = (ROOT / "benches/MICRO.md").read_text(encoding="utf-8")
+    start = micro.find("## Masks under the grammars of tools")
+    if start >= 0:
+        end = micro.find("\n## ", start + 1)
+        parts += [micro[start:] if end < 0 else micro[start : end + 1]]
     options.results.write_text("\n".join(parts), encoding="utf-8")
     print(f"{options.results}: written, {len(drawn)} plots")
 

@@ -259,3 +259,32 @@ fn case_files_run_on_a_real_tokenizer_too() {
 fn a_case_file_that_cannot_be_read_is_bad_usage() {
     refused(&["test", "/no/such/cases.json"], None, 2, "/no/such/cases.json");
 }
+
+#[test]
+fn r9_run_with_tools_prints_the_calls_as_json() {
+    let Some(model) = fixture(SMOLLM2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tools.json");
+    let number = r#"{"type":"integer","minimum":0,"maximum":100}"#;
+    let tools = format!(
+        r#"[{{"name":"add","description":"Adds two numbers","parameters":{{"type":"object","properties":{{"a":{number},"b":{number}}},"required":["a","b"],"additionalProperties":false}}}}]"#
+    );
+    std::fs::write(&file, tools).unwrap();
+    let (model, file) = (model.to_str().unwrap(), file.to_str().unwrap());
+    let args = ["run", model, "Add 3 and 5", "--tools", file, "--temperature", "0", "--tool-choice"];
+    for choice in ["add", "required"] {
+        let output = maskwright(&[&args[..], &[choice]].concat(), None);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{choice}: {error}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().count() >= 1, "{choice}: nothing was called");
+        for line in text.lines() {
+            let call: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(call["name"], "add", "{call}");
+            for argument in ["a", "b"] {
+                assert!(call["arguments"][argument].as_u64().unwrap() <= 100, "{call}");
+            }
+        }
+    }
+    refused(&[&args[..], &["divide"]].concat(), None, 2, "divide");
+}
