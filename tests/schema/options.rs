@@ -60,6 +60,29 @@ fn any_order_holds_for_more_properties_than_a_parameter_has_bits() {
 }
 
 #[test]
+fn more_required_properties_than_bits_keep_the_schemas_order() {
+    let names: Vec<_> = (0..80).map(|number| format!("p{number}")).collect();
+    let properties: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| (name.clone(), json!({"const": 0})))
+        .chain([("last".into(), json!({}))])
+        .collect();
+    let mut required = names.clone();
+    required.reverse();
+    let object = json!({"type": "object", "properties": properties, "required": required});
+    let any = SchemaOptions { order: PropertyOrder::Any, ..SchemaOptions::default() };
+    let members = |names: &[String]| {
+        let members: Vec<_> = names.iter().map(|name| format!("\"{name}\":0")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let mut other = names.clone();
+    other.swap(3, 4);
+    let texts = [members(&names), members(&other), members(&names[1..])];
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_eq!(accepts(&schema(object, any), &texts), [true, false, false]);
+}
+
+#[test]
 fn pretty_json_is_indented_as_asked() {
     let value = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}},
         "b": {"type": "object", "properties": {}, "additionalProperties": false}}, "additionalProperties": false});

@@ -16,6 +16,8 @@ const BITS: usize = 63;
 
 /// What an object's rules need to know of it.
 struct Plan {
+    /// Whether properties come in any order.
+    any_order: bool,
     /// Named properties that may be there.
     named: Vec<Named>,
     free: Vec<Free>,
@@ -71,12 +73,7 @@ impl Emitter<'_, '_> {
                  enforced",
             ));
         }
-        let free_bits = plan.free_counter() + plan.witnesses;
-        if self.any_order() && plan.named.len() + free_bits <= BITS {
-            self.object_in_any_order(&plan)
-        } else {
-            self.object_in_order(&plan, pointer)
-        }
+        if plan.any_order { self.object_in_any_order(&plan) } else { self.object_in_order(&plan, pointer) }
     }
 
     fn plan(&mut self, shape: &ObjectShape) -> Result<Plan, ConstraintError> {
@@ -86,7 +83,10 @@ impl Emitter<'_, '_> {
         let (mut named, mut free) = (Vec::new(), Vec::new());
         // In any order the required ones have the first bits.
         let mut order: Vec<usize> = (0..shape.named.len()).filter(|index| usable[*index]).collect();
-        if self.any_order() {
+        // Too many for bits keep the schema's order.
+        let bits = order.iter().filter(|index| !repeatable[**index]).count() + reserved_bits(shape);
+        let any_order = self.any_order() && bits <= BITS;
+        if any_order {
             order.sort_by_key(|index| !required[*index]);
         }
         for index in order {
@@ -119,7 +119,15 @@ impl Emitter<'_, '_> {
         let there = named.iter().filter(|property| property.required).count() as u64;
         let (min, max) = (shape.min.saturating_sub(there), shape.max.map(|max| max.saturating_sub(there)));
         // From here on only properties that aren't required are counted.
-        Ok(Plan { named, free, witnesses: shape.witnesses.count_ones() as usize, implications, min, max })
+        Ok(Plan {
+            any_order,
+            named,
+            free,
+            witnesses: shape.witnesses.count_ones() as usize,
+            implications,
+            min,
+            max,
+        })
     }
 
     /// Which named properties the grammar would let come twice: in any order a parameter has bits for so many names
@@ -135,13 +143,10 @@ impl Emitter<'_, '_> {
             fixed[*name] = true;
             needed.iter().for_each(|needed| fixed[*needed] = true);
         }
-        let counted = shape.min > 0 || shape.max.is_some();
-        let counter = if counted { counter_bits(shape.min, shape.max) } else { 0 };
-        let witnesses = shape.witnesses.count_ones() as usize;
         let count = |which: &dyn Fn(usize) -> bool| {
             (0..usable.len()).filter(|index| usable[*index] && which(*index)).count()
         };
-        let room = BITS.saturating_sub(counter + witnesses);
+        let room = BITS.saturating_sub(reserved_bits(shape));
         let needed = count(&|index| fixed[index]);
         if count(&|_| true) <= room || needed > room {
             return repeatable;
@@ -432,4 +437,11 @@ impl Plan {
 /// The bits of a counter that stops at its greatest value, which is beyond every bound.
 fn counter_bits(min: u64, max: Option<u64>) -> usize {
     (64 - max.unwrap_or(0).max(min).saturating_add(1).leading_zeros()) as usize
+}
+
+/// The bits of a parameter that names can't have, at most.
+fn reserved_bits(shape: &ObjectShape) -> usize {
+    let counted = shape.min > 0 || shape.max.is_some();
+    let counter = if counted { counter_bits(shape.min, shape.max) } else { 0 };
+    counter + shape.witnesses.count_ones() as usize
 }
