@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what subschemas there are, and what references name | `document` |
 //! | what the keywords of one assert | `assertion` |
-//! | what that means for values of one type, negation included | `demand`, `formula` |
+//! | what that means for values of one type, negation included | `demand`, `formula`, `keyword` |
 //! | alternatives of demands that hold together | `alternatives`, `object`, `array` |
 //! | the shape of a value under a set of demands (a *state*) | `analysis`, `shape` |
 //! | numbers and strings as regular languages | `number`, `string`, `regular` |
@@ -20,6 +20,7 @@ mod demand;
 mod document;
 mod emit;
 mod formula;
+mod keyword;
 mod lint;
 mod number;
 mod object;
