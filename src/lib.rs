@@ -40,6 +40,7 @@
 //! | feature | default | brings |
 //! |---|---|---|
 //! | `cli` | yes | the command `maskwright` |
+//! | `server` | yes | [`backend::Service`]: many replies at a time |
 //! | `candle` | yes | models from GGUF files |
 //! | `hub` | yes | fetching models |
 //! | `cuda`, `metal`, `accelerate`, `mkl` | no | candle's accelerators |

@@ -8,8 +8,12 @@ mod error;
 mod event;
 mod local;
 mod request;
+#[cfg(feature = "server")]
+mod service;
 
 pub use error::BackendError;
 pub use event::{Event, Reply};
 pub use local::{Events, Local};
 pub use request::{Input, Request};
+#[cfg(feature = "server")]
+pub use service::{EventStream, Histogram, Service, ServiceOptions, ServiceStats};
