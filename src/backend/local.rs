@@ -14,7 +14,7 @@ use crate::{
     engine::{CompiledConstraint, Compiler, CompilerOptions},
     generate::{FinishReason, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
-    model::Model,
+    model::{Model, ModelError},
     sample::Sampler,
     token::TokenId,
     vocab::ParseSpecials,
@@ -153,19 +153,26 @@ impl Local {
         if !request.tools.is_empty() || request.tool_choice.requires_call() {
             return Err(match &request.input {
                 Input::Chat(_) => ToolError::NoTemplate,
-                Input::Prompt(_) => {
+                Input::Prompt(_) | Input::Tokens(_) => {
                     ToolError::Unsupported { reason: "tools need a conversation, not a bare prompt".into() }
                 }
             }
             .into());
         }
-        let (text, specials) = match &request.input {
-            Input::Prompt(text) => (text.clone(), ParseSpecials::Yes),
-            Input::Chat(messages) => (plain_prompt(messages), ParseSpecials::No),
+        let prompt = match &request.input {
+            Input::Prompt(text) => self.encode(text, ParseSpecials::Yes)?,
+            Input::Chat(messages) => self.encode(&plain_prompt(messages), ParseSpecials::No)?,
+            Input::Tokens(ids) => {
+                let limit = self.model.vocabulary().size();
+                if let Some(&given) = ids.iter().find(|&&id| id as usize >= limit) {
+                    return Err(ModelError::TokenOutOfRange { given, limit }.into());
+                }
+                ids.clone()
+            }
         };
         let grammar =
             request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
-        Ok(Planned { prompt: self.encode(&text, specials)?, grammar, parser: None })
+        Ok(Planned { prompt, grammar, parser: None })
     }
 
     fn encode(&self, text: &str, specials: ParseSpecials) -> Result<Vec<TokenId>, BackendError> {

@@ -6,6 +6,7 @@ use crate::{
     chat::{Message, Tool, ToolChoice},
     constraint::Constraint,
     sample::SamplingConfig,
+    token::TokenId,
 };
 
 /// A request.
@@ -46,6 +47,8 @@ pub struct Request {
 pub enum Input {
     /// Text to continue as it is, without a template; special tokens written out in it are those tokens.
     Prompt(String),
+    /// Tokens to continue, exactly these.
+    Tokens(Vec<TokenId>),
     /// A conversation, rendered by the model's own template.
     Chat(Vec<Message>),
 }
