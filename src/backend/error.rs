@@ -68,6 +68,9 @@ pub enum BackendError {
     /// The service takes no more requests.
     #[error("shutting down")]
     ShuttingDown,
+    /// The system has no thread to spare.
+    #[error("a thread can't be started: {0}")]
+    Thread(String),
     /// Something panicked; a bug, of which this request alone bears the consequences.
     #[error("{what} failed unexpectedly")]
     Panicked {
@@ -95,7 +98,7 @@ impl BackendError {
             Self::Generate(error) => error.fault(),
             Self::Busy { .. } | Self::ShuttingDown => Fault::Busy,
             Self::Deadline { .. } => Fault::Limit,
-            Self::BrokenOff | Self::Panicked { .. } => Fault::Server,
+            Self::BrokenOff | Self::Thread(_) | Self::Panicked { .. } => Fault::Server,
         }
     }
 }

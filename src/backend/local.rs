@@ -1,18 +1,19 @@
 //! The backend that runs a model in this process.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     conversation::{Conversation, Prepared},
     error::BackendError,
     event::{Event, Reply},
+    reader::Reader,
     request::{Input, Request},
 };
 use crate::{
-    chat::{ChatFormat, Delta, ReplyParser, ToolError, plain_prompt},
+    chat::{ChatFormat, ReplyParser, ToolError, plain_prompt},
     constraint::{Constraint, Grammar},
     engine::{CompiledConstraint, Compiler, CompilerOptions},
-    generate::{FinishReason, Generation, GenerationOptions, Interrupt, StopStrings},
+    generate::{Draft, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
     model::{Model, ModelError},
     sample::Sampler,
@@ -71,31 +72,31 @@ impl Local {
     ///
     /// Whatever can be known before the first event.
     pub fn generate(&self, request: &Request) -> Result<Events<'_>, BackendError> {
+        let Begun { draft, reader, constraint } = self.begin(request)?;
+        Ok(Events {
+            interrupt: draft.interrupter(),
+            constraint,
+            generation: Some(Generation::with_draft(self.model.open()?, draft)),
+            reader,
+        })
+    }
+
+    /// The same, but for the model, which hasn't been asked for anything.
+    pub(super) fn begin(&self, request: &Request) -> Result<Begun, BackendError> {
         let limits = self.compiler.limits();
         let vocab = self.model.vocabulary();
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
         let stop = StopStrings::new(&request.stop, limits)?;
         let Planned { prompt, grammar, parser } = self.plan(request)?;
-        let matcher = match grammar {
-            Some(grammar) => Some(self.compiler.compile(&grammar)?.matcher()),
-            None => None,
-        };
-        let card = self.model.card();
+        let constraint = grammar.map(|grammar| self.compiler.compile(&grammar)).transpose()?;
         let options = GenerationOptions {
             max_tokens: request.max_tokens.unwrap_or(usize::MAX),
-            context: card.context,
+            context: self.model.card().context,
             jump: request.jump,
         };
-        let decoder = self.model.open()?;
-        let generation =
-            Generation::new(decoder, Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
-        Ok(Events {
-            interrupt: generation.interrupter(),
-            generation: Some(generation),
-            parser,
-            called: false,
-            ready: VecDeque::new(),
-        })
+        let matcher = constraint.as_ref().map(CompiledConstraint::matcher);
+        let draft = Draft::new(Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
+        Ok(Begun { draft, reader: Reader::new(parser), constraint })
     }
 
     /// The whole reply at once.
@@ -199,6 +200,14 @@ struct Planned {
     parser: Option<ReplyParser>,
 }
 
+/// A reply that may begin.
+pub(super) struct Begun {
+    pub(super) draft: Draft,
+    pub(super) reader: Reader,
+    /// What the whole reply is held to.
+    pub(super) constraint: Option<Arc<CompiledConstraint>>,
+}
+
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local").field("model", self.model.card()).finish_non_exhaustive()
@@ -210,11 +219,8 @@ impl std::fmt::Debug for Local {
 pub struct Events<'m> {
     generation: Option<Generation<'m>>,
     interrupt: Interrupt,
-    /// Reads a conversation's reply; without one, text is text.
-    parser: Option<ReplyParser>,
-    /// Whether a call came to its end.
-    called: bool,
-    ready: VecDeque<Event>,
+    constraint: Option<Arc<CompiledConstraint>>,
+    reader: Reader,
 }
 
 impl Events<'_> {
@@ -224,50 +230,23 @@ impl Events<'_> {
         self.interrupt.clone()
     }
 
-    fn advance(&mut self) -> Result<(), BackendError> {
-        let Some(generation) = &mut self.generation else { return Ok(()) };
-        match generation.next_piece() {
-            Ok(Some(piece)) => {
-                match &mut self.parser {
-                    Some(parser) => {
-                        let deltas = parser.push(&piece.text, piece.marker);
-                        self.take(deltas);
-                    }
-                    None => {
-                        if !piece.text.is_empty() {
-                            self.ready.push_back(Event::Text(piece.text));
-                        }
-                        self.ready.extend(piece.marker.map(Event::Marker));
-                    }
-                }
-                self.ready.extend(piece.tokens.into_iter().map(Event::Token));
-            }
-            Ok(None) => {
-                if let Some(generation) = self.generation.take() {
-                    let mut finish = generation.finish()?;
-                    if let Some(parser) = &mut self.parser {
-                        let deltas = parser.finish(finish.reason == FinishReason::Length);
-                        self.take(deltas);
-                    }
-                    if self.called && finish.reason == FinishReason::Stop {
-                        finish.reason = FinishReason::ToolCalls;
-                    }
-                    self.ready.push_back(Event::Finished(finish));
-                }
-            }
-            Err(error) => {
-                self.generation = None;
-                return Err(error.into());
-            }
-        }
-        Ok(())
+    /// What the whole reply is held to; `None` where it's free.
+    #[must_use]
+    pub fn constraint(&self) -> Option<&Arc<CompiledConstraint>> {
+        self.constraint.as_ref()
     }
 
-    fn take(&mut self, deltas: Vec<Delta>) {
-        for delta in deltas {
-            self.called |= matches!(delta, Delta::ToolCallFinished { complete: true, .. });
-            self.ready.push_back(delta.into());
+    /// Makes more events, unless the reply has ended.
+    fn advance(&mut self) -> Result<(), BackendError> {
+        let Some(mut generation) = self.generation.take() else { return Ok(()) };
+        match generation.next_piece()? {
+            Some(piece) => {
+                self.reader.read(piece);
+                self.generation = Some(generation);
+            }
+            None => self.reader.finish(generation.finish()?),
         }
+        Ok(())
     }
 }
 
@@ -275,11 +254,16 @@ impl Iterator for Events<'_> {
     type Item = Result<Event, BackendError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && self.generation.is_some() {
+        loop {
+            if let Some(event) = self.reader.next() {
+                return Some(Ok(event));
+            }
+            if self.generation.is_none() {
+                return None;
+            }
             if let Err(error) = self.advance() {
                 return Some(Err(error));
             }
         }
-        self.ready.pop_front().map(Ok)
     }
 }

@@ -7,6 +7,7 @@ mod conversation;
 mod error;
 mod event;
 mod local;
+mod reader;
 mod request;
 #[cfg(feature = "server")]
 mod service;

@@ -5,8 +5,6 @@ use std::{
     time::Duration,
 };
 
-use crate::generate::Finish;
-
 /// Counts since a service's start, and where it stands.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
@@ -53,6 +51,18 @@ pub struct ServiceStats {
     pub first_token: Histogram,
     /// From a request to its end.
     pub request_time: Histogram,
+}
+
+impl ServiceStats {
+    /// When it may be worth asking again if there was no room: after half of those that wait have had their turn.
+    pub(super) fn retry_after(&self, sequences: usize) -> Duration {
+        const LONGEST: f64 = 60.0;
+        let count = self.request_time.count();
+        // Counts are far below the 2^52 that a double holds exactly.
+        let mean = if count > 0 { self.request_time.sum / count as f64 } else { 1.0 };
+        let turns = self.waiting as f64 / sequences as f64 / 2.0;
+        Duration::from_secs_f64((mean * turns).clamp(1.0, LONGEST).ceil())
+    }
 }
 
 /// Durations, counted by size.
@@ -122,18 +132,37 @@ impl Counters {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(super) fn finished(&self, finish: &Finish, time: Duration) {
-        self.change(|stats| {
-            stats.request_time.add(time);
-            stats.finished += 1;
-            stats.prompt_tokens += finish.usage.prompt_tokens as u64;
-            stats.completion_tokens += finish.usage.completion_tokens as u64;
-            stats.forced_tokens += finish.usage.forced_tokens as u64;
-        });
+    pub(super) fn read(&self) -> ServiceStats {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_bounds_that_durations_stay_under() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        for micros in [1, 3, 3, 3, 1000] {
+            histogram.add(Duration::from_micros(micros));
+        }
+        assert_eq!(histogram.count(), 5);
+        assert_eq!(histogram.quantile(0.2), Some(1e-6));
+        assert_eq!(histogram.quantile(0.8), Some(4e-6));
+        assert_eq!(histogram.quantile(1.0), Some(1024e-6));
+        histogram.add(Duration::from_secs(10_000));
+        assert_eq!(histogram.quantile(1.0), Some(f64::INFINITY));
     }
 
-    pub(super) fn read(&self, waiting: usize, running: usize) -> ServiceStats {
-        let stats = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ServiceStats { waiting, running, ..stats }
+    #[test]
+    fn who_is_refused_is_told_to_wait_longer_where_replies_take_longer() {
+        let mut stats = ServiceStats { waiting: 16, ..ServiceStats::default() };
+        assert_eq!(stats.retry_after(8), Duration::from_secs(1));
+        stats.request_time.add(Duration::from_secs(12));
+        assert_eq!(stats.retry_after(8), Duration::from_secs(12));
+        stats.waiting = 1000;
+        assert_eq!(stats.retry_after(1), Duration::from_secs(60));
     }
 }

@@ -1,27 +1,36 @@
 //! Events on their way from the worker to a reader.
+//!
+//! A reply whose reader is slow is paused when [`FULL`] events wait, and goes on when half of them are read.
 
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc::Sender},
     task::{Context, Poll, Waker},
 };
 
 use futures_core::Stream;
 
+use super::worker::Message;
 use crate::{
     backend::{
         error::BackendError,
         event::{Event, Reply},
     },
     engine::CompiledConstraint,
+    generate::Interrupt,
 };
+
+/// So many events may wait for a reader.
+pub(super) const FULL: usize = 512;
 
 /// The events of one reply, as they come. Dropping it cancels the reply.
 ///
 /// The last event is [`Event::Finished`], or an error, after which nothing comes.
 pub struct EventStream {
     pipe: Arc<Pipe>,
+    worker: Sender<Message>,
+    interrupt: Interrupt,
     prompt_tokens: usize,
     constraint: Option<Arc<CompiledConstraint>>,
 }
@@ -42,15 +51,8 @@ struct State {
     reader: Option<Waker>,
     /// Whether the reader left.
     gone: bool,
-}
-
-/// Both ends of a new stream.
-pub(super) fn open(
-    prompt_tokens: usize,
-    constraint: Option<Arc<CompiledConstraint>>,
-) -> (Outlet, EventStream) {
-    let pipe = Arc::<Pipe>::default();
-    (Outlet { pipe: Arc::clone(&pipe) }, EventStream { pipe, prompt_tokens, constraint })
+    /// Whether the worker wants to know when there is room.
+    paused: bool,
 }
 
 impl Pipe {
@@ -78,6 +80,13 @@ impl Outlet {
     pub(super) fn is_gone(&self) -> bool {
         self.pipe.lock().gone
     }
+
+    /// Whether so many events wait that the reply must, too; then the worker is told when it may go on.
+    pub(super) fn is_full(&self) -> bool {
+        let mut state = self.pipe.lock();
+        state.paused = state.events.len() >= if state.paused { FULL / 2 } else { FULL };
+        state.paused
+    }
 }
 
 impl Drop for Outlet {
@@ -95,6 +104,17 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 impl EventStream {
+    /// Both ends of a new stream.
+    pub(super) fn open(
+        worker: Sender<Message>,
+        interrupt: Interrupt,
+        prompt_tokens: usize,
+        constraint: Option<Arc<CompiledConstraint>>,
+    ) -> (Outlet, Self) {
+        let pipe = Arc::<Pipe>::default();
+        (Outlet { pipe: Arc::clone(&pipe) }, Self { pipe, worker, interrupt, prompt_tokens, constraint })
+    }
+
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Result<Event, BackendError>> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
@@ -124,6 +144,12 @@ impl EventStream {
     pub fn constraint(&self) -> Option<&Arc<CompiledConstraint>> {
         self.constraint.as_ref()
     }
+
+    /// The worker may be asleep.
+    fn wake_worker(&self) {
+        // Without a worker there is nobody to tell.
+        let _ = self.worker.send(Message::Wake);
+    }
 }
 
 impl Stream for EventStream {
@@ -132,6 +158,10 @@ impl Stream for EventStream {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut state = self.pipe.lock();
         if let Some(event) = state.events.pop_front() {
+            if state.paused && state.events.len() < FULL / 2 {
+                drop(state);
+                self.wake_worker();
+            }
             return Poll::Ready(Some(Ok(event)));
         }
         match &mut state.end {
@@ -146,7 +176,14 @@ impl Stream for EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.pipe.lock().gone = true;
+        let mut state = self.pipe.lock();
+        state.gone = true;
+        let over = state.end.is_some();
+        drop(state);
+        if !over {
+            self.interrupt.interrupt();
+            self.wake_worker();
+        }
     }
 }
 
