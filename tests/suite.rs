@@ -18,5 +18,6 @@ mod models;
 mod run;
 mod sampler;
 mod schema;
+mod server;
 mod tools;
 mod vocab;

@@ -232,8 +232,8 @@ fn user(blocks: Vec<Block>, at: &str, conversation: &mut Vec<Message>) -> Result
             "text" => texts.push(required(block.text, &at, "text")?),
             "tool_result" => {
                 let id = required(block.tool_use_id, &at, "tool_use_id")?;
-                let calls = conversation.iter().flat_map(|message| &message.tool_calls);
-                let Some(call) = calls.filter(|call| call.id == id).next_back().cloned() else {
+                let mut calls = conversation.iter().flat_map(|message| &message.tool_calls);
+                let Some(call) = calls.rfind(|call| call.id == id).cloned() else {
                     let message = format!("no earlier message makes the call {id:?}");
                     return Err(ApiError::field(format!("{at}.tool_use_id"), message));
                 };
