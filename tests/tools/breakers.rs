@@ -24,7 +24,8 @@ use super::{
 fn templates() -> Vec<String> {
     let folder = format!("{}/tests/chat/templates", env!("CARGO_MANIFEST_DIR"));
     let stem = |path: std::path::PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| stem(entry.unwrap().path())).collect();
+    let mut all: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| stem(entry.unwrap().path())).collect();
     all.sort();
     all
 }
@@ -107,10 +108,15 @@ fn call(format: &str, name: &str, arguments: &[(&str, &str)]) -> String {
     let dsml = |block: &str| {
         let is_text = |value: &str| serde_json::from_str::<Value>(value).is_err();
         let parameter = |key: &str, value: &str| {
-            format!("<｜DSML｜parameter name=\"{key}\" string=\"{}\">{value}</｜DSML｜parameter>\n", is_text(value))
+            format!(
+                "<｜DSML｜parameter name=\"{key}\" string=\"{}\">{value}</｜DSML｜parameter>\n",
+                is_text(value)
+            )
         };
         let parameters = each(&parameter, "");
-        format!("<｜DSML｜{block}>\n<｜DSML｜invoke name=\"{name}\">\n{parameters}</｜DSML｜invoke>\n</｜DSML｜{block}>")
+        format!(
+            "<｜DSML｜{block}>\n<｜DSML｜invoke name=\"{name}\">\n{parameters}</｜DSML｜invoke>\n</｜DSML｜{block}>"
+        )
     };
     match format {
         "hermes" => format!("<tool_call>\n{object}\n</tool_call>"),
@@ -179,9 +185,8 @@ fn call(format: &str, name: &str, arguments: &[(&str, &str)]) -> String {
 /// How a format writes a text as a value.
 fn text_value(format: &str, text: &str) -> String {
     match format {
-        "qwen3-coder" | "seed-oss" | "glm" | "minimax-m2" | "anthropic-xml" | "deepseek-v3.2" | "deepseek-v4" => {
-            text.to_owned()
-        }
+        "qwen3-coder" | "seed-oss" | "glm" | "minimax-m2" | "anthropic-xml" | "deepseek-v3.2"
+        | "deepseek-v4" => text.to_owned(),
         "functiongemma" => format!("<escape>{text}<escape>"),
         "gemma4" => format!("<|\"|>{text}<|\"|>"),
         _ => Value::from(text).to_string(),
@@ -338,7 +343,15 @@ fn r9_a_closing_tag_inside_a_text_is_text_or_impossible() {
     for template in templates() {
         let format = format_of(&template);
         let mut tags = ChatFormat::named(format, None).unwrap().marker_texts();
-        tags.extend(["</parameter>", "</function>", "</invoke>", "</tool_call>", "\")]", "\"}}]", ">>>all\n"]);
+        tags.extend([
+            "</parameter>",
+            "</function>",
+            "</invoke>",
+            "</tool_call>",
+            "\")]",
+            "\"}}]",
+            ">>>all\n",
+        ]);
         for tag in tags {
             let city = format!("a {tag} b");
             let script = call(format, "get_weather", &[("city", &text_value(format, &city))]);
