@@ -163,6 +163,37 @@ impl<'a> Skeleton<'a> {
         }
     }
 
+    /// What follows the thoughts, for a family whose calls are a whole reply. Free text isn't of the form `named` (a
+    /// regular expression), perhaps after white space.
+    pub(super) fn whole(&mut self, calls: &str, named: &str) -> String {
+        if self.plan.required {
+            return self.after_space(calls);
+        }
+        if let Some(answer) = self.answer_part() {
+            return self.after_space(&format!("({calls} | {answer})"));
+        }
+        let free = self.free(&[], Some(&format!("[ \\t\\r\\n]*{named}")));
+        format!("({free} | {calls})")
+    }
+
+    /// A text written bare, and the marker that ends it: one that matches all of `conditions` (regular expressions) and,
+    /// where the marker is spelled, doesn't hold it.
+    pub(super) fn bare_text(&mut self, name: &str, conditions: &[String], end: &str) -> String {
+        let mut body = "/(.|\\n)*/".to_owned();
+        for condition in conditions {
+            body.push_str(&format!(" & /{condition}/"));
+        }
+        if self.is_token(end) {
+            let text = format!("{}_TEXT", name.to_uppercase());
+            self.rule(&text, &body);
+            return format!("{text} {}", self.marker(end));
+        }
+        body.push_str(&format!(" & ~/(.|\\n)*{}(.|\\n)*/", escape(end)));
+        let text = format!("{name}_text");
+        self.rule(&format!("{text}[suffix={}]", quote(end)), &body);
+        text
+    }
+
     /// White space may come between reasoning and what follows it.
     pub(super) fn after_space(&self, body: &str) -> String {
         let thinks = matches!(self.plan.thinking, Thinking::Open | Thinking::Optional);
