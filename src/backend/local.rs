@@ -86,7 +86,8 @@ impl Local {
         let limits = self.compiler.limits();
         let vocab = self.model.vocabulary();
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
-        let stop = StopStrings::new(&request.stop, limits)?;
+        let mut stop = StopStrings::new(&request.stop, limits)?;
+        let none = StopStrings::new(&[], limits)?;
         let Planned { prompt, grammar, parser } = self.plan(request)?;
         let constraint = grammar.map(|grammar| self.compiler.compile(&grammar)).transpose()?;
         let options = GenerationOptions {
@@ -94,9 +95,13 @@ impl Local {
             context: self.model.card().context,
             jump: request.jump,
         };
+        // Where a model may call tools or write freely, the whole reply has a grammar, but it lets text end anywhere: stop
+        // strings are looked for in the text alone, where they can't cut a call.
+        let free = request.constraint.is_none() && !request.tool_choice.requires_call();
+        let spoken = if constraint.is_some() && free { std::mem::replace(&mut stop, none) } else { none };
         let matcher = constraint.as_ref().map(CompiledConstraint::matcher);
         let draft = Draft::new(Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
-        Ok(Begun { draft, reader: Reader::new(parser), constraint })
+        Ok(Begun { draft, reader: Reader::new(parser, spoken), constraint })
     }
 
     /// The whole reply at once.
@@ -242,7 +247,11 @@ impl Events<'_> {
         match generation.next_piece()? {
             Some(piece) => {
                 self.reader.read(piece);
-                self.generation = Some(generation);
+                if self.reader.has_stopped() {
+                    self.reader.finish(generation.finish()?);
+                } else {
+                    self.generation = Some(generation);
+                }
             }
             None => self.reader.finish(generation.finish()?),
         }

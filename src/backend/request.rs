@@ -19,7 +19,8 @@ pub struct Request {
     pub constraint: Option<Constraint>,
     /// How tokens are chosen.
     pub sampling: SamplingConfig,
-    /// Texts that end the reply and aren't part of it. Not together with a constraint.
+    /// Texts that end the reply and aren't part of it. Not together with a constraint or a call that is required: they
+    /// could end a text which the grammar doesn't let end. Beside tools that may be called, they end the text alone.
     pub stop: Vec<String>,
     /// Longest reply, in tokens; `None` is up to the model's context.
     pub max_tokens: Option<usize>,

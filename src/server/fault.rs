@@ -123,6 +123,14 @@ impl ApiError {
                 refusal.retry_after = Some(retry_after.as_secs().max(1));
                 refusal.code = Some("rate_limit_exceeded");
             }
+            BackendError::Deadline { what, .. } if !what.contains("compil") => {
+                refusal.status = StatusCode::GATEWAY_TIMEOUT;
+                refusal.code = Some("timeout");
+            }
+            BackendError::Deadline { .. } => {
+                refusal.param.clone_from(&places.constraint);
+                refusal.code = Some("compile_timeout");
+            }
             BackendError::ShuttingDown => {
                 refusal.status = StatusCode::SERVICE_UNAVAILABLE;
                 refusal.retry_after = Some(5);
@@ -151,9 +159,10 @@ impl ApiError {
             }
             _ => {}
         }
-        if refusal.status.is_server_error() && !matches!(error, BackendError::ShuttingDown) {
-            // What failed on our side may hold what others wrote; the log has it.
-            tracing::error!(error = %error, "a request failed");
+        if error.fault() == Fault::Server {
+            // What failed on our side may hold what others wrote, so that only a log which asks for it has it.
+            tracing::error!("a request failed on the server's side");
+            tracing::debug!(error = %error, "why");
             refusal.message = "the request failed on the server's side".into();
         } else if let Some(param) = &refusal.param
             && !refusal.message.starts_with(param.as_str())

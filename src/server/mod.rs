@@ -31,13 +31,13 @@ mod stream;
 mod tally;
 mod time;
 
-use std::future::Future;
+use std::{future::Future, time::Instant};
 
 use axum::{
     Router,
     extract::Request,
     http::{Method, StatusCode},
-    middleware,
+    middleware::{self, Next},
     response::Response,
     routing::{get, post},
 };
@@ -93,7 +93,18 @@ pub fn router(state: State) -> Router {
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
+        .layer(middleware::from_fn(logged))
         .with_state(state)
+}
+
+/// Tells of each request, but for what it says.
+async fn logged(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let start = Instant::now();
+    let response = next.run(request).await;
+    let (status, millis) = (response.status().as_u16(), start.elapsed().as_millis());
+    tracing::info!(%method, path, status, millis, "answered");
+    response
 }
 
 async fn no_path(request: Request) -> Response {

@@ -74,6 +74,9 @@ def server():
     assert server.stop() == 0
     text = "".join(server.log)
     assert "panicked" not in text, text
+    assert "answered" in text, "requests are logged"
+    for secret in ["France", server.key + '"', "population"]:
+        assert secret not in text, f"{secret} was logged"
 
 
 @pytest.fixture

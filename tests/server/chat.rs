@@ -205,15 +205,19 @@ fn s6_tools_and_a_schema_go_together_under_auto() {
 #[test]
 fn a_custom_tool_takes_a_text_of_its_grammar() {
     run(async {
-        let tool = json!({"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar", "grammar":
-            {"syntax": "regex", "definition": "SELECT \"[a-z]+\""}}}});
         let wish = "<tool_call>\n{\"name\": \"sql\", \"arguments\": {\"input\": \"SELECT \\\"abc\\\" FROM x\"}}\n</tool_call>";
-        let (_, choice) = both(chat_request(wish, json!({"tools": [tool], "tool_choice": "required"}))).await;
-        let call = &choice["message"]["tool_calls"][0];
-        assert_eq!(
-            (&call["type"], &call["custom"]),
-            (&json!("custom"), &json!({"name": "sql", "input": "SELECT \"abc\""}))
-        );
+        for (syntax, definition) in [
+            ("regex", "SELECT \"[a-z]+\""),
+            ("lark", "start: \"SELECT \" quoted\nquoted: \"\\\"\" /[a-z]+/ \"\\\"\""),
+        ] {
+            let grammar = json!({"syntax": syntax, "definition": definition});
+            let tool = json!({"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar", "grammar": grammar}}});
+            let (_, choice) =
+                both(chat_request(wish, json!({"tools": [tool], "tool_choice": "required"}))).await;
+            let call = &choice["message"]["tool_calls"][0];
+            assert_eq!(call["type"], "custom");
+            assert_eq!(call["custom"], json!({"name": "sql", "input": "SELECT \"abc\""}), "{syntax}");
+        }
     });
 }
 
@@ -340,5 +344,35 @@ fn completions_go_on_without_a_template() {
             .filter_map(|chunk| chunk["choices"][0]["text"].as_str().map(str::to_owned))
             .collect();
         assert!(text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit()), "{text}");
+    });
+}
+
+#[test]
+fn stop_strings_end_the_text_beside_tools_but_never_a_call() {
+    run(async {
+        let more = json!({"tools": [add_tool()], "stop": ["END", "1"]});
+        let (_, choice) = both(chat_request("one ENE two END three", more.clone())).await;
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!("one ENE two "), &json!("stop"))
+        );
+        let (_, choice) = both(chat_request(&format!("EN {}", add_call(1, 2)), more.clone())).await;
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!("EN"), &json!("tool_calls"))
+        );
+        assert_eq!(choice["message"]["tool_calls"].as_array().unwrap().len(), 1);
+        let (_, choice) = both(chat_request("<think>\n1 END\n</think>\n\nE1", more)).await;
+        assert_eq!(
+            (&choice["message"]["reasoning_content"], &choice["message"]["content"]),
+            (&json!("1 END"), &json!("E"))
+        );
+        let app = app();
+        for more in [json!({"regex": "[a-z]+"}), json!({"tools": [add_tool()], "tool_choice": "required"})] {
+            let mut request = chat_request("x", more);
+            merge(&mut request, json!({"stop": "END"}));
+            let answer = post(&app, PATH, &request).await;
+            assert_eq!((answer.status.as_u16(), &answer.json()["error"]["param"]), (400, &json!("stop")));
+        }
     });
 }

@@ -7,6 +7,7 @@ mod malformed;
 mod ollama;
 mod refusals;
 mod responses;
+mod streams;
 
 use std::sync::Arc;
 

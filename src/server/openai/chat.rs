@@ -121,7 +121,7 @@ fn ask(request: ChatRequest, options: &ServerOptions) -> Result<(Ask, Vec<String
             ApiError::field("modalities", "the models here write text alone").with_code("unsupported_input")
         );
     }
-    let Tools { tools, custom } = Tools::of_chat(request.tools)?;
+    let Tools { tools, custom } = Tools::of_chat(request.tools);
     let tool_choice = tools::choice(request.tool_choice)?;
     let mut template_arguments = request.chat_template_kwargs.unwrap_or_default();
     let think = effort(request.reasoning_effort.as_deref(), "reasoning_effort", &mut template_arguments)?;

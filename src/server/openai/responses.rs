@@ -121,7 +121,7 @@ fn ask(request: ResponsesRequest, state: &State, logprobs: bool) -> Result<Asked
         }
     }
     let constraint = constraints.one()?;
-    let Tools { tools, custom } = Tools::of_responses(request.tools)?;
+    let Tools { tools, custom } = Tools::of_responses(request.tools);
     let tool_choice: ToolChoice = tools::choice(request.tool_choice)?;
     let mut template_arguments = Map::new();
     let word = request.reasoning.and_then(|reasoning| reasoning.effort);

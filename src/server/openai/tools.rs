@@ -1,6 +1,6 @@
 //! Tools and the choice among them, as OpenAI's two APIs have them: nested in chat, flat in responses.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     chat::{Tool, ToolChoice},
@@ -26,9 +26,9 @@ enum Format {
 
 impl Tools {
     /// Those of chat.
-    pub(super) fn of_chat(tools: Option<Vec<ChatTool>>) -> Result<Self, ApiError> {
+    pub(super) fn of_chat(tools: Option<Vec<ChatTool>>) -> Self {
         let mut all = Self::default();
-        for (index, tool) in tools.into_iter().flatten().enumerate() {
+        for tool in tools.into_iter().flatten() {
             match tool {
                 ChatTool::Function { function, .. } => all.tools.push(function_tool(function)),
                 ChatTool::Custom { custom: CustomTool { name, description, format } } => {
@@ -38,17 +38,17 @@ impl Tools {
                             Format::Grammar(grammar.syntax, grammar.definition)
                         }
                     };
-                    all.add_custom(name, description, format, &format!("tools[{index}].custom.format"))?;
+                    all.add_custom(name, description, &format);
                 }
             }
         }
-        Ok(all)
+        all
     }
 
     /// Those of responses.
-    pub(super) fn of_responses(tools: Option<Vec<ResponsesTool>>) -> Result<Self, ApiError> {
+    pub(super) fn of_responses(tools: Option<Vec<ResponsesTool>>) -> Self {
         let mut all = Self::default();
-        for (index, tool) in tools.into_iter().flatten().enumerate() {
+        for tool in tools.into_iter().flatten() {
             match tool {
                 ResponsesTool::Function { name, description, parameters, strict } => {
                     all.tools.push(function_tool(FunctionTool { name, description, parameters, strict }));
@@ -60,42 +60,22 @@ impl Tools {
                             Format::Grammar(syntax, definition)
                         }
                     };
-                    all.add_custom(name, description, format, &format!("tools[{index}].format"))?;
+                    all.add_custom(name, description, &format);
                 }
             }
         }
-        Ok(all)
+        all
     }
 
     /// A tool whose input is a text is one with a single argument, `input`.
-    fn add_custom(
-        &mut self,
-        name: String,
-        description: Option<String>,
-        format: Format,
-        at: &str,
-    ) -> Result<(), ApiError> {
-        let input = match format {
-            Format::Text => json!({"type": "string"}),
-            Format::Grammar(GrammarSyntax::Regex, pattern) => {
-                json!({"type": "string", "pattern": format!("^(?:{pattern})$")})
-            }
-            Format::Grammar(GrammarSyntax::Lark, _) => {
-                let message = "a Lark grammar inside a call's JSON isn't offered; a regular expression is";
-                return Err(
-                    ApiError::field(format!("{at}.grammar.syntax"), message).with_code("unsupported_tool")
-                );
-            }
+    fn add_custom(&mut self, name: String, description: Option<String>, format: &Format) {
+        let grammar = match format {
+            Format::Text => None,
+            Format::Grammar(GrammarSyntax::Lark, text) => Some(("lark", text.as_str())),
+            Format::Grammar(GrammarSyntax::Regex, pattern) => Some(("regex", pattern.as_str())),
         };
-        let parameters = json!({
-            "type": "object",
-            "properties": {"input": input},
-            "required": ["input"],
-            "additionalProperties": false
-        });
         self.custom.push(name.clone());
-        self.tools.push(Tool { name, description, parameters: Some(parameters), strict: None });
-        Ok(())
+        self.tools.push(Tool::custom(name, description, grammar));
     }
 }
 
@@ -145,6 +125,8 @@ pub(super) fn choice(value: Option<Value>) -> Result<ToolChoice, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
