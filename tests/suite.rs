@@ -18,5 +18,7 @@ mod models;
 mod run;
 mod sampler;
 mod schema;
+#[cfg(feature = "server")]
+mod service;
 mod tools;
 mod vocab;
