@@ -19,5 +19,6 @@ mod run;
 mod sampler;
 mod schema;
 mod server;
+mod service;
 mod tools;
 mod vocab;
