@@ -69,6 +69,10 @@ async fn both(request: Value) -> (Answer, Value) {
         let mut parts = folded(&chunks, choice["index"].as_u64().unwrap());
         let mut expected = json!({"message": choice["message"], "finish_reason": choice["finish_reason"]});
         expected["message"].as_object_mut().unwrap().remove("refusal");
+        // A stream has no piece for an empty text.
+        if expected["message"]["content"] == "" {
+            expected["message"]["content"] = Value::Null;
+        }
         for message in [&mut parts, &mut expected] {
             for call in message["message"]["tool_calls"].as_array_mut().into_iter().flatten() {
                 assert!(call["id"].as_str().is_some_and(|id| !id.is_empty()));
@@ -195,7 +199,7 @@ fn s6_tools_and_a_schema_go_together_under_auto() {
         let (_, choice) = both(chat_request(&add_call(1, 2), more.clone())).await;
         assert_eq!(choice["finish_reason"], "tool_calls");
         let mut required = more;
-        merge(&mut required, json!({"tool_choice": "required"}));
+        merge(&mut required, json!({"tool_choice": "required", "reasoning_effort": "none"}));
         let (answer, choice) = both(chat_request("{\"n\": 8}", required)).await;
         assert_eq!(choice["finish_reason"], "tool_calls", "a required call wins");
         assert!(answer.headers["x-maskwright-constraint"].to_str().unwrap().starts_with("tools;"));
@@ -317,20 +321,20 @@ fn completions_go_on_without_a_template() {
     run(async {
         let app = app();
         let request =
-            json!({"model": "plain", "prompt": "say: on and on", "max_tokens": 40, "temperature": 0});
+            json!({"model": "plain", "prompt": "say: on and on\n>", "max_tokens": 40, "temperature": 0});
         let whole = post(&app, "/v1/completions", &request).await.json();
         assert_eq!(
             (&whole["object"], &whole["choices"][0]["text"]),
             (&json!("text_completion"), &json!("on and on"))
         );
         let mut many = request.clone();
-        merge(&mut many, json!({"prompt": ["say: a", "say: b"], "echo": true, "n": 2}));
+        merge(&mut many, json!({"prompt": ["say: a\n>", "say: b\n>"], "echo": true, "n": 2}));
         let many = post(&app, "/v1/completions", &many).await.json();
         let texts: Vec<&Value> =
             many["choices"].as_array().unwrap().iter().map(|choice| &choice["text"]).collect();
-        assert_eq!(texts, ["say: aa", "say: aa", "say: bb", "say: bb"]);
+        assert_eq!(texts, ["say: a\n>a", "say: a\n>a", "say: b\n>b", "say: b\n>b"]);
         let mut tokens = request.clone();
-        merge(&mut tokens, json!({"prompt": b"say: t".to_vec(), "logprobs": 1}));
+        merge(&mut tokens, json!({"prompt": b"say: t\n>".to_vec(), "logprobs": 1}));
         let tokens = post(&app, "/v1/completions", &tokens).await.json();
         assert_eq!(tokens["choices"][0]["text"], "t");
         assert_eq!(tokens["choices"][0]["logprobs"]["tokens"], json!(["t"]));

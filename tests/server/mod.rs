@@ -29,18 +29,20 @@ use tower::ServiceExt;
 /// What comes after this in a user's message is what the model wants to say.
 const SAY: &str = "say: ";
 
+/// Where a prompt without a template ends.
+const PLAIN_END: &str = "\n>";
+
 /// A model that obeys, with or without a chat template. Every byte is a token.
 fn model(template: Option<&str>) -> Scripted {
     let script = Script::reply(|prompt| {
         let said = prompt.rsplit_once(SAY).map_or("", |(_, said)| said);
-        let end =
-            ["<|im_end|>", "\n\nassistant:", "\nAssistant:"].iter().filter_map(|end| said.find(end)).min();
-        said[..end.unwrap_or(said.len())].trim_end().to_owned()
+        let end = ["<|im_", PLAIN_END].iter().filter_map(|end| said.find(end)).min();
+        said[..end.unwrap_or(said.len())].to_owned()
     });
     let model = Scripted::new(Vocabulary::single_bytes(), script).context(8192);
     match template {
-        Some(template) => model.template(template),
-        None => model,
+        Some(template) => model.template(template).prompt_until("<|im_start|>assistant\n"),
+        None => model.prompt_until(PLAIN_END),
     }
 }
 

@@ -82,8 +82,7 @@ fn calls_are_objects_without_a_choice() {
 fn a_prompt_is_generated_from_with_or_without_the_template() {
     run(async {
         let generate = |more: Value| {
-            let mut request =
-                json!({"model": "talker:latest", "prompt": "say: on", "options": {"temperature": 0}});
+            let mut request = json!({"model": "talker:latest", "prompt": "say: on<|im_start|>assistant\n", "options": {"temperature": 0}});
             merge(&mut request, more);
             request
         };

@@ -108,7 +108,7 @@ fn calls_thoughts_and_texts_are_items() {
         );
         let custom = json!({"type": "custom", "name": "sql", "format": {"type": "grammar", "syntax": "regex", "definition": "SELECT [a-z]+"}});
         let response =
-            both(request("no", json!({"tools": [custom], "tool_choice": {"type": "custom", "name": "sql"}})))
+            both(request("no", json!({"tools": [custom], "tool_choice": {"type": "custom", "name": "sql"}, "reasoning": {"effort": "none"}})))
                 .await;
         assert_eq!(response["output"][0]["type"], "custom_tool_call");
         assert!(response["output"][0]["input"].as_str().unwrap().starts_with("SELECT "));

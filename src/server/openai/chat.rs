@@ -301,9 +301,10 @@ pub(super) fn finish(reason: FinishReason) -> &'static str {
 
 /// Tokens read and written; the prompt is counted once for all replies to it.
 pub(super) fn usage<'f>(replies: impl Iterator<Item = (&'f Finish, usize)>) -> Value {
-    let (mut prompt, mut completion, mut reasoning) = (0, 0, 0);
+    let (mut prompt, mut reused, mut completion, mut reasoning) = (0, 0, 0, 0);
     for (finish, thought) in replies {
         prompt = finish.usage.prompt_tokens;
+        reused = finish.usage.reused_tokens.max(reused);
         completion += finish.usage.completion_tokens;
         reasoning += thought;
     }
@@ -311,6 +312,7 @@ pub(super) fn usage<'f>(replies: impl Iterator<Item = (&'f Finish, usize)>) -> V
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": reused},
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     })
 }

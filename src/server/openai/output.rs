@@ -227,7 +227,7 @@ impl Output {
         fields["output"] = self.items.clone().into();
         fields["usage"] = json!({
             "input_tokens": usage.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": usage.reused_tokens},
             "output_tokens": usage.completion_tokens,
             "output_tokens_details": {"reasoning_tokens": self.tally.reasoning_tokens},
             "total_tokens": usage.prompt_tokens + usage.completion_tokens,
