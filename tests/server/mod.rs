@@ -156,3 +156,11 @@ fn add_tool() -> Value {
 fn add_call(a: u32, b: u32) -> String {
     format!("<tool_call>\n{{\"name\": \"add\", \"arguments\": {{\"a\": {a}, \"b\": {b}}}}}\n</tool_call>")
 }
+
+/// Usage without what depends on what was asked before.
+fn lasting(mut usage: Value) -> Value {
+    for details in ["prompt_tokens_details", "input_tokens_details"] {
+        usage.as_object_mut().unwrap().remove(details);
+    }
+    usage
+}

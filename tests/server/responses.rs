@@ -19,6 +19,7 @@ fn tool() -> Value {
 fn without_ids(mut response: Value) -> Value {
     response["id"] = Value::Null;
     response["created_at"] = Value::Null;
+    response["usage"] = lasting(response["usage"].clone());
     for item in response["output"].as_array_mut().unwrap() {
         item["id"] = Value::Null;
         if item.get("call_id").is_some() {

@@ -96,17 +96,20 @@ impl Reply {
         if goes_on { Ok(()) } else { Err(End::Over) }
     }
 
-    /// Draws a token and sends what comes of it. The time from the request to the first token, if this was it.
+    /// Draws a token and sends what comes of it. If it was the first, the time from the request to it joins `firsts`.
     pub(super) fn draw(
         &mut self,
         logits: &Logits<'_>,
         mask: Option<&TokenMask>,
-    ) -> Result<Option<Duration>, End> {
+        firsts: &mut Vec<Duration>,
+    ) -> Result<(), End> {
         let first = !self.draft.has_begun();
         guarded("the reply", || self.draft.draw(logits, mask))?;
         self.speak();
-        let time = first.then(|| self.asked.elapsed());
-        self.goes_on().map(|()| time)
+        if first {
+            firsts.push(self.asked.elapsed());
+        }
+        self.goes_on()
     }
 
     /// Sends what is ready.

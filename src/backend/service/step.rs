@@ -85,9 +85,10 @@ pub(super) fn run(session: &mut dyn Session, parts: &mut [Part<'_>]) -> Result<O
             Draw::Free => None,
             Draw::Masked => masks.next(),
         };
-        match mask.transpose().map_err(failed).and_then(|mask| part.reply.draw(row, mask.as_ref())) {
-            Ok(first) => outcome.firsts.extend(first),
-            Err(end) => outcome.ends.push((index, end)),
+        let drawn = mask.transpose().map_err(failed);
+        let firsts = &mut outcome.firsts;
+        if let Err(end) = drawn.and_then(|mask| part.reply.draw(row, mask.as_ref(), firsts)) {
+            outcome.ends.push((index, end));
         }
     }
     Ok(outcome)
