@@ -29,6 +29,8 @@ pub(super) struct Reply {
     deadline: Option<Instant>,
     /// What was counted of it.
     counted: Usage,
+    /// When its first token came, if that wasn't counted.
+    first_token: Option<Duration>,
 }
 
 /// Why a reply ends.
@@ -61,7 +63,7 @@ impl Reply {
         longest: Duration,
     ) -> Self {
         let deadline = asked.checked_add(longest);
-        Self { draft, reader, outlet, place, asked, deadline, counted: Usage::default() }
+        Self { draft, reader, outlet, place, asked, deadline, counted: Usage::default(), first_token: None }
     }
 
     /// The tokens that the model has read.
@@ -96,17 +98,15 @@ impl Reply {
         if goes_on { Ok(()) } else { Err(End::Over) }
     }
 
-    /// Draws a token and sends what comes of it. The time from the request to the first token, if this was it.
-    pub(super) fn draw(
-        &mut self,
-        logits: &Logits<'_>,
-        mask: Option<&TokenMask>,
-    ) -> Result<Option<Duration>, End> {
-        let first = !self.draft.has_begun();
+    /// Draws a token and sends what comes of it.
+    pub(super) fn draw(&mut self, logits: &Logits<'_>, mask: Option<&TokenMask>) -> Result<(), End> {
+        let is_first = !self.draft.has_begun();
         guarded("the reply", || self.draft.draw(logits, mask))?;
         self.speak();
-        let time = first.then(|| self.asked.elapsed());
-        self.goes_on().map(|()| time)
+        if is_first {
+            self.first_token = Some(self.asked.elapsed());
+        }
+        self.goes_on()
     }
 
     /// Sends what is ready.
@@ -123,6 +123,7 @@ impl Reply {
         stats.completion_tokens += (now.completion_tokens - before.completion_tokens) as u64;
         stats.forced_tokens += (now.forced_tokens - before.forced_tokens) as u64;
         self.counted = now;
+        self.first_token.take().into_iter().for_each(|time| stats.first_token.add(time));
     }
 
     /// Ends the stream.
