@@ -112,7 +112,7 @@ fn a_step_that_is_refused_costs_the_others_nothing() {
             Some(_) => Err(ModelError::TokenOutOfRange { given: 999, limit: 257 }),
         });
     let options = ServiceOptions { kept_prefixes: 0, ..ServiceOptions::default() };
-    let service = start(model, options.clone());
+    let service = start(model, options);
     only_the_bad_fail(&service, &[1, 4], |error| {
         matches!(error, BackendError::Model(ModelError::TokenOutOfRange { .. }))
             && error.fault() == Fault::Client

@@ -134,8 +134,8 @@ fn fetch<T>(next: *const T, b: usize) {
         // SAFETY: an address that isn't there does no harm.
         #[allow(unused_unsafe, reason = "later versions of Rust know that it's safe")]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(tiles.wrapping_add(at))
-        };
+            _mm_prefetch::<_MM_HINT_T1>(tiles.wrapping_add(at));
+        }
     }
 }
 
