@@ -44,7 +44,7 @@ fn main() {
     let options = LoadOptions { threads: NonZeroUsize::new(threads), ..LoadOptions::default() };
     let model = Arc::new(CandleModel::load(&path, &options).unwrap());
     println!("{}, {}, best of {rounds} rounds\n", model.card().name, model.card().device);
-    passes(&*model);
+    passes(&model);
 
     println!(
         "| replies | readers | tokens/s | ÷ 1 reader | first token p50, ms | step overhead p50, µs | p99, µs |"

@@ -267,9 +267,7 @@ impl Iterator for Events<'_> {
             if let Some(event) = self.reader.next() {
                 return Some(Ok(event));
             }
-            if self.generation.is_none() {
-                return None;
-            }
+            self.generation.as_ref()?;
             if let Err(error) = self.advance() {
                 return Some(Err(error));
             }

@@ -26,7 +26,7 @@ class Country(BaseModel):
 
 class Node(BaseModel):
     value: int = Field(ge=0, le=9)
-    children: list[Node] = Field(default_factory=list, max_length=1)
+    next: Optional[Node] = None
 
 
 class Cat(BaseModel):

@@ -52,19 +52,17 @@ fn in_a_crowd(local: Local, requests: &[Request], options: ServiceOptions) -> (V
 fn a_tiny_model_says_the_same_alone_and_in_a_crowd() {
     for tiny in [Tiny::floats(), Tiny::quantised(GgmlDType::Q4_1), Tiny::quantised(GgmlDType::Q8_0)] {
         let file = tiny::write(&tiny.bytes(&[], &[]));
-        let requests: Vec<Request> = (0..12)
-            .map(|number| Request {
+        let requests: Vec<Request> = (0..12_usize)
+            .zip(0..)
+            .map(|(number, seed)| Request {
                 constraint: (number % 3 == 0).then(|| Constraint::Regex("[a-z ]*[0-9]".into())),
                 sampling: SamplingConfig {
                     temperature: if number % 2 == 0 { 0.0 } else { 1.0 },
-                    seed: Some(number),
+                    seed: Some(seed),
                     logprobs: true,
                     ..SamplingConfig::default()
                 },
-                ..Request::new(Input::Prompt(format!(
-                    "{}{number}",
-                    &"alike, alike, "[..(number as usize) % 12]
-                )))
+                ..Request::new(Input::Prompt(format!("{}{number}", &"alike, alike, "[..number])))
             })
             .collect();
         let alone = load(&file.path);

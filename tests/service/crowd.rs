@@ -152,7 +152,7 @@ fn a_reader_that_leaves_ends_its_reply_within_a_step() {
         });
         let service = start(model, ServiceOptions::default());
         run(async {
-            let text = "endless".repeat(100);
+            let text = "endless".repeat(30);
             let request = pattern.map_or_else(|| say(&text), |pattern| say_under(&text, pattern));
             let mut leaves = service.submit(request).await.unwrap();
             gate.open(5);

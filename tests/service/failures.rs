@@ -105,29 +105,25 @@ fn a_device_that_fails_now_and_then_fails_nobody_who_is_not_to_blame() {
 }
 
 #[test]
-fn a_token_the_model_lacks_costs_the_others_nothing() {
-    // "B" is past its last token.
-    let model = obedient().width(256);
-    let counts = model.counts();
-    let service = start(model, ServiceOptions::default());
-    run(async {
-        let good = service.submit(say("good")).await.unwrap();
-        assert_eq!(good.reply().await.unwrap().text, "good");
+fn a_step_that_is_refused_costs_the_others_nothing() {
+    let model =
+        Watched::new(obedient(), |step| match step.iter().find(|(tokens, _)| text(tokens).contains("BAD")) {
+            None => Ok(()),
+            Some(_) => Err(ModelError::TokenOutOfRange { given: 999, limit: 257 }),
+        });
+    let options = ServiceOptions { kept_prefixes: 0, ..ServiceOptions::default() };
+    let service = start(model, options);
+    only_the_bad_fail(&service, &[1, 4], |error| {
+        matches!(error, BackendError::Model(ModelError::TokenOutOfRange { .. }))
+            && error.fault() == Fault::Client
     });
-    let alone = counts.tokens();
-    assert!(alone > 0);
+    let good = service.stats();
 
-    let narrow = Watched::new(obedient().width(usize::from(b'y') + 1), |_| Ok(()));
-    let service = start(narrow, ServiceOptions::default());
-    run(async {
-        let (good, bad) =
-            (service.submit(say("good")).await.unwrap(), service.submit(say("~z")).await.unwrap());
-        assert_eq!(good.reply().await.unwrap().text, "good");
-        let error = bad.reply().await.unwrap_err();
-        assert!(matches!(error, BackendError::Model(ModelError::TokenOutOfRange { .. })), "{error}");
-    });
-    let stats = service.stats();
-    assert_eq!(stats.fed_tokens + stats.reused_tokens, alone as u64, "nothing was read twice");
+    let service = start(obedient(), options);
+    only_the_bad_fail(&service, &[], |_| false);
+    let all = service.stats();
+    // Had anything been read again, fewer replies would have taken as much.
+    assert!(good.fed_tokens < all.fed_tokens && good.reused_tokens <= all.reused_tokens, "{good:?} {all:?}");
 }
 
 /// A model whose logits aren't numbers after "BAD".

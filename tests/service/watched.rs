@@ -134,7 +134,9 @@ impl Gate {
 
 /// What a watcher has seen, as text.
 #[derive(Default, Clone)]
-pub(super) struct Steps(Arc<Mutex<Vec<Vec<(String, usize)>>>>);
+pub(super) struct Steps(Arc<Mutex<Vec<Shown>>>);
+
+type Shown = Vec<(String, usize)>;
 
 impl Steps {
     pub(super) fn note(&self, step: &Step) {
@@ -142,14 +144,14 @@ impl Steps {
         self.0.lock().unwrap().push(shown);
     }
 
-    pub(super) fn all(&self) -> Vec<Vec<(String, usize)>> {
+    pub(super) fn all(&self) -> Vec<Shown> {
         self.0.lock().unwrap().clone()
     }
 
     /// The numbers of the steps that feed a sequence with this text in it.
     pub(super) fn with(&self, part: &str) -> Vec<usize> {
         let steps = self.all();
-        let is_in = |step: &Vec<(String, usize)>| step.iter().any(|(text, _)| text.contains(part));
+        let is_in = |step: &Shown| step.iter().any(|(text, _)| text.contains(part));
         (0..steps.len()).filter(|&index| is_in(&steps[index])).collect()
     }
 }

@@ -63,7 +63,7 @@ use super::{
 };
 
 /// How a [`Service`] shares its model out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceOptions {
     /// Replies that are written at a time, at least 1. Default 8.
     pub sequences: usize,

@@ -29,6 +29,8 @@ pub(super) struct Reply {
     deadline: Option<Instant>,
     /// What was counted of it.
     counted: Usage,
+    /// When its first token came, if that wasn't counted.
+    first_token: Option<Duration>,
 }
 
 /// Why a reply ends.
@@ -61,7 +63,7 @@ impl Reply {
         longest: Duration,
     ) -> Self {
         let deadline = asked.checked_add(longest);
-        Self { draft, reader, outlet, place, asked, deadline, counted: Usage::default() }
+        Self { draft, reader, outlet, place, asked, deadline, counted: Usage::default(), first_token: None }
     }
 
     /// The tokens that the model has read.
@@ -96,18 +98,13 @@ impl Reply {
         if goes_on { Ok(()) } else { Err(End::Over) }
     }
 
-    /// Draws a token and sends what comes of it. If it was the first, the time from the request to it joins `firsts`.
-    pub(super) fn draw(
-        &mut self,
-        logits: &Logits<'_>,
-        mask: Option<&TokenMask>,
-        firsts: &mut Vec<Duration>,
-    ) -> Result<(), End> {
-        let first = !self.draft.has_begun();
+    /// Draws a token and sends what comes of it.
+    pub(super) fn draw(&mut self, logits: &Logits<'_>, mask: Option<&TokenMask>) -> Result<(), End> {
+        let is_first = !self.draft.has_begun();
         guarded("the reply", || self.draft.draw(logits, mask))?;
         self.speak();
-        if first {
-            firsts.push(self.asked.elapsed());
+        if is_first {
+            self.first_token = Some(self.asked.elapsed());
         }
         self.goes_on()
     }
@@ -116,9 +113,6 @@ impl Reply {
     fn speak(&mut self) {
         while let Some(piece) = self.draft.next_piece() {
             self.reader.read(piece);
-        }
-        if self.reader.has_stopped() {
-            self.draft.stop();
         }
         self.outlet.send(std::iter::from_fn(|| self.reader.next()));
     }
@@ -129,6 +123,7 @@ impl Reply {
         stats.completion_tokens += (now.completion_tokens - before.completion_tokens) as u64;
         stats.forced_tokens += (now.forced_tokens - before.forced_tokens) as u64;
         self.counted = now;
+        self.first_token.take().into_iter().for_each(|time| stats.first_token.add(time));
     }
 
     /// Ends the stream.

@@ -29,8 +29,6 @@ pub(super) struct Outcome {
     pub(super) pass: Duration,
     /// Time of the masks, where there were any.
     pub(super) masks: Option<Duration>,
-    /// Times from requests to their first tokens.
-    pub(super) firsts: Vec<Duration>,
     /// Which parts' replies end, and why.
     pub(super) ends: Vec<(usize, End)>,
 }
@@ -65,8 +63,12 @@ pub(super) fn run(session: &mut dyn Session, parts: &mut [Part<'_>]) -> Result<O
     let ((rows, pass), masks) = if matchers.is_empty() {
         (feed(session, &work), None)
     } else {
-        let (fed, found) = rayon::join(|| feed(session, &work), || find(&mut matchers));
-        (fed, Some(found))
+        let mut found = None;
+        let fed = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| found = Some(find(&mut matchers)));
+            feed(session, &work)
+        });
+        (fed, found)
     };
     let rows = rows?;
     if rows.len() != work.len() {
@@ -82,12 +84,11 @@ pub(super) fn run(session: &mut dyn Session, parts: &mut [Part<'_>]) -> Result<O
         part.reply.draft.read(part.count, pass);
         let mask = match draw {
             Draw::No => continue,
-            Draw::Free => None,
-            Draw::Masked => masks.next(),
+            Draw::Free => Ok(None),
+            Draw::Masked => masks.next().unwrap_or(Err(MatchError::DeadEnd)).map(Some),
         };
-        let drawn = mask.transpose().map_err(failed);
-        let firsts = &mut outcome.firsts;
-        if let Err(end) = drawn.and_then(|mask| part.reply.draw(row, mask.as_ref(), firsts)) {
+        let drawn = mask.map_err(failed).and_then(|mask| part.reply.draw(row, mask.as_ref()));
+        if let Err(end) = drawn {
             outcome.ends.push((index, end));
         }
     }

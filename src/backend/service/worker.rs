@@ -8,13 +8,14 @@ use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
     Inner,
     prefix::{Kept, Start, common},
     reply::{End, Reply, guarded},
+    stats::ServiceStats,
     step::{self, Outcome, Part},
 };
 use crate::{
@@ -88,7 +89,11 @@ impl<'s> Worker<'s> {
             }
         }
         self.give_up(&BackendError::ShuttingDown);
-        let rest = self.waiting.drain(..).chain(self.paused.drain(..));
+        let late = self.messages.try_iter().filter_map(|message| match message {
+            Message::Reply(reply) => Some(reply),
+            Message::Wake | Message::Stop => None,
+        });
+        let rest = self.waiting.drain(..).chain(self.paused.drain(..)).chain(late);
         rest.for_each(|reply| reply.end(End::Failed(BackendError::ShuttingDown), &self.inner.counters));
     }
 
@@ -119,19 +124,11 @@ impl<'s> Worker<'s> {
         let start = Instant::now();
         self.sweep(start);
         self.admit();
-        let outcome = self.step();
+        let pass = self.step();
         let time = start.elapsed();
-        let Self { running, kept, inner, .. } = self;
-        inner.counters.change(|stats| {
-            stats.running = running.len();
-            (stats.kept_prefixes, stats.kept_tokens) = (kept.len(), kept.tokens());
-            if let Some(Outcome { pass, masks, firsts, fed, .. }) = outcome {
-                stats.fed_tokens += fed as u64;
-                running.iter_mut().for_each(|running| running.reply.count(stats));
-                firsts.into_iter().for_each(|time| stats.first_token.add(time));
-                if let Some(masks) = masks {
-                    stats.mask_time.add(masks);
-                }
+        self.inner.counters.change(|stats| {
+            self.note(stats);
+            if let Some(pass) = pass {
                 stats.step_time.add(time);
                 stats.step_overhead.add(time.saturating_sub(pass));
             }
@@ -181,8 +178,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Feeds those that run. What came of it; nothing where nobody could be fed.
-    fn step(&mut self) -> Option<Outcome> {
+    /// Feeds those that run. The time of the forward pass; nothing where there was none.
+    fn step(&mut self) -> Option<Duration> {
         if self.running.is_empty() {
             return None;
         }
@@ -209,14 +206,19 @@ impl<'s> Worker<'s> {
             return None;
         }
         match step::run(&mut **self.session.as_mut()?, &mut parts) {
-            Ok(mut outcome) => {
+            Ok(Outcome { fed, pass, masks, ends }) => {
+                self.inner.counters.change(|stats| {
+                    stats.fed_tokens += fed as u64;
+                    self.running.iter_mut().for_each(|running| running.reply.count(stats));
+                    masks.into_iter().for_each(|time| stats.mask_time.add(time));
+                });
                 for share in plan.iter().filter(|share| share.all) {
                     self.running[share.index].suspect = false;
                 }
-                for (part, end) in outcome.ends.drain(..).rev() {
+                for (part, end) in ends.into_iter().rev() {
                     self.leave(plan[part].index, end);
                 }
-                Some(outcome)
+                Some(pass)
             }
             Err(error) => {
                 self.pass_failed(&plan, error);
@@ -346,7 +348,16 @@ impl<'s> Worker<'s> {
         } else {
             self.keep(sequence, &reply);
         }
+        // Whoever reads the end may ask for this at once.
+        self.inner.counters.change(|stats| self.note(stats));
         reply.end(end, &self.inner.counters);
+    }
+
+    /// Notes how things stand.
+    fn note(&self, stats: &mut ServiceStats) {
+        stats.running = self.running.len();
+        stats.kept_prefixes = self.kept.len();
+        stats.kept_tokens = self.kept.tokens();
     }
 
     /// Keeps what the model knows of a reply that doesn't run any more.
@@ -375,7 +386,7 @@ impl<'s> Worker<'s> {
         result
     }
 
-    /// Finds out, in the next steps, whose fault a failure was; if only one was fed, it's known.
+    /// Finds out, in the next steps, which reply a failure comes from: the one that fails again, alone and with nothing kept.
     fn pass_failed(&mut self, plan: &[Share], error: BackendError) {
         let refused = matches!(
             error,
@@ -388,7 +399,7 @@ impl<'s> Worker<'s> {
             self.lose_session();
         }
         match plan {
-            [share] => self.leave(share.index, error.into()),
+            [share] if self.running[share.index].suspect => self.leave(share.index, error.into()),
             shares => shares.iter().for_each(|share| self.running[share.index].suspect = true),
         }
     }
