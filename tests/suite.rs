@@ -18,7 +18,7 @@ mod models;
 mod run;
 mod sampler;
 mod schema;
-#[cfg(feature = "server")]
+mod server;
 mod service;
 mod tools;
 mod vocab;

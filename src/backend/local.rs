@@ -15,7 +15,7 @@ use crate::{
     engine::{CompiledConstraint, Compiler, CompilerOptions},
     generate::{Draft, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
-    model::Model,
+    model::{Model, ModelError},
     sample::Sampler,
     token::TokenId,
     vocab::ParseSpecials,
@@ -86,7 +86,8 @@ impl Local {
         let limits = self.compiler.limits();
         let vocab = self.model.vocabulary();
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
-        let stop = StopStrings::new(&request.stop, limits)?;
+        let mut stop = StopStrings::new(&request.stop, limits)?;
+        let none = StopStrings::new(&[], limits)?;
         let Planned { prompt, grammar, parser } = self.plan(request)?;
         let constraint = grammar.map(|grammar| self.compiler.compile(&grammar)).transpose()?;
         let options = GenerationOptions {
@@ -94,9 +95,13 @@ impl Local {
             context: self.model.card().context,
             jump: request.jump,
         };
+        // Where a model may call tools or write freely, the whole reply has a grammar, but it lets text end anywhere: stop
+        // strings are looked for in the text alone, where they can't cut a call.
+        let free = request.constraint.is_none() && !request.tool_choice.requires_call();
+        let spoken = if constraint.is_some() && free { std::mem::replace(&mut stop, none) } else { none };
         let matcher = constraint.as_ref().map(CompiledConstraint::matcher);
         let draft = Draft::new(Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
-        Ok(Begun { draft, reader: Reader::new(parser), constraint })
+        Ok(Begun { draft, reader: Reader::new(parser, spoken), constraint })
     }
 
     /// The whole reply at once.
@@ -154,19 +159,26 @@ impl Local {
         if !request.tools.is_empty() || request.tool_choice.requires_call() {
             return Err(match &request.input {
                 Input::Chat(_) => ToolError::NoTemplate,
-                Input::Prompt(_) => {
+                Input::Prompt(_) | Input::Tokens(_) => {
                     ToolError::Unsupported { reason: "tools need a conversation, not a bare prompt".into() }
                 }
             }
             .into());
         }
-        let (text, specials) = match &request.input {
-            Input::Prompt(text) => (text.clone(), ParseSpecials::Yes),
-            Input::Chat(messages) => (plain_prompt(messages), ParseSpecials::No),
+        let prompt = match &request.input {
+            Input::Prompt(text) => self.encode(text, ParseSpecials::Yes)?,
+            Input::Chat(messages) => self.encode(&plain_prompt(messages), ParseSpecials::No)?,
+            Input::Tokens(ids) => {
+                let limit = self.model.vocabulary().size();
+                if let Some(&given) = ids.iter().find(|&&id| id as usize >= limit) {
+                    return Err(ModelError::TokenOutOfRange { given, limit }.into());
+                }
+                ids.clone()
+            }
         };
         let grammar =
             request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
-        Ok(Planned { prompt: self.encode(&text, specials)?, grammar, parser: None })
+        Ok(Planned { prompt, grammar, parser: None })
     }
 
     fn encode(&self, text: &str, specials: ParseSpecials) -> Result<Vec<TokenId>, BackendError> {
@@ -235,7 +247,11 @@ impl Events<'_> {
         match generation.next_piece()? {
             Some(piece) => {
                 self.reader.read(piece);
-                self.generation = Some(generation);
+                if self.reader.has_stopped() {
+                    self.reader.finish(generation.finish()?);
+                } else {
+                    self.generation = Some(generation);
+                }
             }
             None => self.reader.finish(generation.finish()?),
         }

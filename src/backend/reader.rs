@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::event::Event;
 use crate::{
     chat::{Delta, ReplyParser},
-    generate::{Finish, FinishReason, Piece},
+    generate::{Finish, FinishReason, Piece, StopStrings},
 };
 
 /// Reads one reply.
@@ -15,16 +15,26 @@ pub(super) struct Reader {
     parser: Option<ReplyParser>,
     /// Whether a call came to its end.
     called: bool,
+    /// Ends the answer's text. What the model thinks and calls it makes hold no stop string.
+    stop: StopStrings,
     /// Events that weren't taken yet.
     ready: VecDeque<Event>,
 }
 
 impl Reader {
-    pub(super) fn new(parser: Option<ReplyParser>) -> Self {
-        Self { parser, called: false, ready: VecDeque::new() }
+    pub(super) fn new(parser: Option<ReplyParser>, stop: StopStrings) -> Self {
+        Self { parser, called: false, stop, ready: VecDeque::new() }
+    }
+
+    /// Whether a stop string has ended the text, so that nothing more is wanted.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stop.found().is_some()
     }
 
     pub(super) fn read(&mut self, piece: Piece) {
+        if self.has_stopped() {
+            return;
+        }
         match &mut self.parser {
             Some(parser) => {
                 let deltas = parser.push(&piece.text, piece.marker);
@@ -41,9 +51,16 @@ impl Reader {
     }
 
     pub(super) fn finish(&mut self, mut finish: Finish) {
-        if let Some(parser) = &mut self.parser {
-            let deltas = parser.finish(finish.reason == FinishReason::Length);
-            self.take(deltas);
+        if !self.has_stopped() {
+            if let Some(parser) = &mut self.parser {
+                let deltas = parser.finish(finish.reason == FinishReason::Length);
+                self.take(deltas);
+            }
+            self.release();
+        }
+        if let Some(found) = self.stop.found() {
+            finish.reason = FinishReason::Stop;
+            finish.stop_string = Some(found.to_owned());
         }
         if self.called && finish.reason == FinishReason::Stop {
             finish.reason = FinishReason::ToolCalls;
@@ -59,7 +76,29 @@ impl Reader {
     fn take(&mut self, deltas: Vec<Delta>) {
         for delta in deltas {
             self.called |= matches!(delta, Delta::ToolCallFinished { complete: true, .. });
-            self.ready.push_back(delta.into());
+            match delta {
+                Delta::Text(text) => {
+                    let text = self.stop.push(&text);
+                    if !text.is_empty() {
+                        self.ready.push_back(Event::Text(text));
+                    }
+                    if self.has_stopped() {
+                        return;
+                    }
+                }
+                delta => {
+                    self.release();
+                    self.ready.push_back(delta.into());
+                }
+            }
+        }
+    }
+
+    /// What was held back as the possible start of a stop string is text after all.
+    fn release(&mut self) {
+        let held = self.stop.finish();
+        if !held.is_empty() {
+            self.ready.push_back(Event::Text(held));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
+//! | `serve.rs` | `maskwright serve`: HTTP APIs |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
 //! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
@@ -22,6 +23,8 @@ mod check;
 mod explain;
 mod failure;
 mod run;
+#[cfg(feature = "server")]
+mod serve;
 mod test;
 mod vectors;
 
@@ -37,6 +40,8 @@ pub fn main() -> ExitCode {
     // clap prints usage errors itself and exits with 2.
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::serve(&args),
         Command::Test(args) => test::test(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Check(args) => check::check(&args),

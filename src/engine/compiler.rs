@@ -217,6 +217,7 @@ impl Compiler {
             limits.lexer_states / 2,
         );
         let constraint = CompiledConstraint::new(
+            grammar.key(),
             lexers,
             Graph::new(limits.history_bytes, limits.history_mask_bytes),
             Arc::clone(&self.masks),

@@ -272,6 +272,11 @@ impl Draft {
         self.ready.pop_front()
     }
 
+    /// Ends the reply where it stands, as a stop string would.
+    pub fn stop(&mut self) {
+        self.ended = Some(FinishReason::Stop);
+    }
+
     /// How the reply ended, or where it stands.
     ///
     /// # Errors

@@ -114,6 +114,9 @@ impl Reply {
         while let Some(piece) = self.draft.next_piece() {
             self.reader.read(piece);
         }
+        if self.reader.has_stopped() {
+            self.draft.stop();
+        }
         self.outlet.send(std::iter::from_fn(|| self.reader.next()));
     }
 
