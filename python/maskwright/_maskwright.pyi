@@ -2,6 +2,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final, overload
 
+__all__ = [
+    "LLM",
+    "Canceller",
+    "ChatFormat",
+    "Compiled",
+    "Compiler",
+    "Constraint",
+    "Delta",
+    "Event",
+    "Matcher",
+    "Reply",
+    "ReplyParser",
+    "Stream",
+    "TokenMask",
+    "ToolCall",
+    "Vocabulary",
+    "apply_rows",
+    "fill_masks",
+    "main",
+]
+
 _Whitespace: TypeAlias = Literal["compact", "spaced", "flexible"] | int
 _Order: TypeAlias = Literal["schema", "any"]
 _Numbers: TypeAlias = Literal["plain", "any"]
@@ -19,8 +40,8 @@ class Vocabulary:
         *,
         generation_config: str | bytes | None = None,
         tokenizer_config: str | bytes | None = None,
-        stop_ids: Sequence[int] = [],
-        stop_texts: Sequence[str] = [],
+        stop_ids: Sequence[int] = ...,
+        stop_texts: Sequence[str] = ...,
         chat_template: str | None = None,
         bos_text: str | None = None,
     ) -> Vocabulary: ...
@@ -28,7 +49,7 @@ class Vocabulary:
     def from_gguf(path: str | PathLike[str]) -> Vocabulary: ...
     @staticmethod
     def from_transformers(
-        tokenizer: Any, *, generation_config: Any = None, stop_ids: Sequence[int] = []
+        tokenizer: Any, *, generation_config: Any = None, stop_ids: Sequence[int] = ...
     ) -> Vocabulary: ...
     @staticmethod
     def from_tiktoken(
@@ -36,7 +57,7 @@ class Vocabulary:
         pattern: str,
         special_tokens: Sequence[tuple[str, int]],
         *,
-        stop_texts: Sequence[str] = [],
+        stop_texts: Sequence[str] = ...,
         chat_template: str | None = None,
     ) -> Vocabulary: ...
     @staticmethod
@@ -312,7 +333,7 @@ class LLM:
         frequency_penalty: float = 0.0,
         logit_bias: Mapping[int, float] | None = None,
         seed: int | None = None,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         tools: _Tools | None = None,
         tool_choice: _Choice | None = None,
         parallel_tool_calls: bool = True,
@@ -345,7 +366,7 @@ class LLM:
         frequency_penalty: float = 0.0,
         logit_bias: Mapping[int, float] | None = None,
         seed: int | None = None,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         tools: _Tools | None = None,
         tool_choice: _Choice | None = None,
         parallel_tool_calls: bool = True,
@@ -378,7 +399,7 @@ class LLM:
         frequency_penalty: float = 0.0,
         logit_bias: Mapping[int, float] | None = None,
         seed: int | None = None,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         tools: _Tools | None = None,
         tool_choice: _Choice | None = None,
         parallel_tool_calls: bool = True,

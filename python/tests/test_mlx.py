@@ -83,7 +83,7 @@ def test_replies_at_temperature_1(model: Any, tokenizer: Any, compiler: Compiler
         assert_valid(text, SCHEMAS[name])
 
 
-@pytest.mark.parametrize("name", ["person", "free keys", "array of numbers", "union", "pattern"])
+@pytest.mark.parametrize("name", ["person", "free keys", "union"])
 def test_speculation_shows_drafts_and_drops_them(
     model: Any, tokenizer: Any, compiler: Compiler, sampler: Any, name: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_speculation_shows_drafts_and_drops_them(
 
     compiled = compiler.json_schema(SCHEMAS[name], **CAPS)
     draft = tiny(1, layers=1)
-    for seed in range(3):
+    for seed in range(2):
         for one in (sampler, None):
             mx.random.seed(seed)
             text = mlx_lm.generate(

@@ -26,7 +26,7 @@ def test_the_example_runs(
     for name, path in paths.items():
         (tmp_path / name.strip("/")).symlink_to(path)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), _names())
+    exec(compile(code, "python/README.md", "exec"), _names())
 
 
 def _names() -> dict[str, Any]:
