@@ -10,6 +10,7 @@ from stand_ins import real_or_stand_in
 from stand_ins import sglang as in_shape
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 transformers = pytest.importorskip("transformers")
 interface, IS_REAL = real_or_stand_in("sglang.srt.constrained.base_grammar_backend", in_shape())
 

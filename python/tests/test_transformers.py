@@ -9,6 +9,7 @@ from schemas import CAPS, SCHEMAS
 from maskwright import Compiled, Compiler, RequestError, Vocabulary
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 transformers = pytest.importorskip("transformers")
 
 # Wider than the vocabulary, as Qwen's own head is.
