@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
+//! | `serve.rs` | `maskwright serve`: HTTP APIs |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
 //! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
@@ -22,6 +23,8 @@ mod check;
 mod explain;
 mod failure;
 mod run;
+#[cfg(feature = "server")]
+mod serve;
 mod test;
 mod vectors;
 
@@ -53,6 +56,8 @@ pub fn main_from(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn execute(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::serve(&args),
         Command::Test(args) => test::test(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Check(args) => check::check(&args),

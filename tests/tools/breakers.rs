@@ -19,41 +19,58 @@ use super::{
     tools,
 };
 
-/// A template that a format is recognised by, and that shows tools.
-fn template(format: &str) -> Option<String> {
-    let path = format!("{}/tests/chat/templates/{format}.jinja", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).ok()
+/// The templates of our own, each named for the format it is recognised as: a second one of a format has its own name
+/// after an `@`.
+fn templates() -> Vec<String> {
+    let folder = format!("{}/tests/chat/templates", env!("CARGO_MANIFEST_DIR"));
+    let stem = |path: std::path::PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let mut all: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| stem(entry.unwrap().path())).collect();
+    all.sort();
+    all
+}
+
+fn template(name: &str) -> String {
+    let path = format!("{}/tests/chat/templates/{name}.jinja", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The format of one of the templates.
+fn format_of(template: &str) -> &str {
+    template.split('@').next().unwrap()
 }
 
 /// A model of a format, and where it finds what it is to say.
 type Speaker = Arc<(Local, Arc<Mutex<String>>)>;
 
 /// Made once: a compiler takes its time.
-fn speaker(format: &str) -> Option<Speaker> {
+fn speaker(name: &str) -> Option<Speaker> {
     static SPEAKERS: OnceLock<Mutex<HashMap<String, Speaker>>> = OnceLock::new();
     let mut all = SPEAKERS.get_or_init(Mutex::default).lock().unwrap();
-    if let Some(speaker) = all.get(format) {
+    if let Some(speaker) = all.get(name) {
         return Some(Arc::clone(speaker));
     }
+    let format = format_of(name);
     let compiler = compiler(vocabulary_of(format))?;
     let script = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&script);
     let script_of = Script::reply(move |_| said.lock().unwrap().clone());
-    let model = Scripted::new(Arc::clone(compiler.vocabulary()), script_of).template(template(format)?);
+    let model = Scripted::new(Arc::clone(compiler.vocabulary()), script_of).template(template(name));
     let local = Local::new(Arc::new(model), Limits::default()).unwrap();
     assert_eq!(local.format().unwrap().name(), format);
     let speaker = Arc::new((local, script));
-    all.insert(format.to_owned(), Arc::clone(&speaker));
+    all.insert(name.to_owned(), Arc::clone(&speaker));
     Some(speaker)
 }
 
-fn say(format: &str, script: &str, change: impl FnOnce(&mut Request)) -> Option<Reply> {
+/// The reply of a model with that template that wants to say `script`; `None` without the vocabulary.
+fn say(name: &str, script: &str, change: impl FnOnce(&mut Request)) -> Option<Reply> {
     // Tests that run at a time take turns.
     static TURN: Mutex<()> = Mutex::new(());
-    let speaker = speaker(format)?;
+    let speaker = speaker(name)?;
     let (local, said) = &*speaker;
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    *said.lock().unwrap() = script.to_owned();
+    script.clone_into(&mut said.lock().unwrap());
     let mut request = Request {
         sampling: SamplingConfig { temperature: 0.0, ..SamplingConfig::default() },
         tools: tools(),
@@ -61,7 +78,7 @@ fn say(format: &str, script: &str, change: impl FnOnce(&mut Request)) -> Option<
         ..Request::new(Input::Chat(vec![Message::user("hello")]))
     };
     change(&mut request);
-    Some(local.reply(&request).unwrap_or_else(|error| panic!("{format}: {script:?}: {error}")))
+    Some(local.reply(&request).unwrap_or_else(|error| panic!("{name}: {script:?}: {error}")))
 }
 
 fn valid(reply: &Reply, tools: &[Tool]) {
@@ -75,68 +92,159 @@ fn valid(reply: &Reply, tools: &[Tool]) {
     }
 }
 
-/// How a format writes a call of `add` with the two values given as text; `None` where that takes no telling.
-fn call(format: &str, name: &str, a: &str, b: &str) -> String {
-    let json = format!("{{\"a\": {a}, \"b\": {b}}}");
+/// How a format writes a call with arguments whose values are given as they stand in it.
+fn call(format: &str, name: &str, arguments: &[(&str, &str)]) -> String {
+    let each = |write: &dyn Fn(&str, &str) -> String, between: &str| {
+        arguments.iter().map(|(key, value)| write(key, value)).collect::<Vec<_>>().join(between)
+    };
+    let json = format!("{{{}}}", each(&|key, value| format!("\"{key}\": {value}"), ", "));
+    let object = format!("{{\"name\": \"{name}\", \"arguments\": {json}}}");
+    let python = format!("[{name}({})]", each(&|key, value| format!("{key}={value}"), ", "));
+    let own = format!("call:{name}{{{}}}", each(&|key, value| format!("{key}:{value}"), ","));
+    let tags = |open: &str, between: &str, close: &str| {
+        each(&|key, value| format!("{open}{key}{between}{value}{close}"), "")
+    };
+    // DeepSeek's newer tags say whether a value is text.
+    let dsml = |block: &str| {
+        let is_text = |value: &str| serde_json::from_str::<Value>(value).is_err();
+        let parameter = |key: &str, value: &str| {
+            format!(
+                "<｜DSML｜parameter name=\"{key}\" string=\"{}\">{value}</｜DSML｜parameter>\n",
+                is_text(value)
+            )
+        };
+        let parameters = each(&parameter, "");
+        format!(
+            "<｜DSML｜{block}>\n<｜DSML｜invoke name=\"{name}\">\n{parameters}</｜DSML｜invoke>\n</｜DSML｜{block}>"
+        )
+    };
     match format {
-        "hermes" => format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {json}}}\n</tool_call>"),
-        "qwen3-coder" => format!(
-            "<tool_call>\n<function={name}>\n<parameter=a>\n{a}\n</parameter>\n<parameter=b>\n{b}\n</parameter>\n</function>\n</tool_call>"
-        ),
+        "hermes" => format!("<tool_call>\n{object}\n</tool_call>"),
+        "hermes-reversed" => {
+            format!("<tool_call>\n{{\"arguments\": {json}, \"name\": \"{name}\"}}\n</tool_call>")
+        }
+        "qwen3-coder" => {
+            let parameters = tags("<parameter=", ">\n", "\n</parameter>\n");
+            format!("<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>")
+        }
+        "seed-oss" => {
+            let parameters = tags("<parameter=", ">", "</parameter>\n");
+            format!("<seed:tool_call>\n<function={name}>\n{parameters}</function>\n</seed:tool_call>")
+        }
         "harmony" => format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}"),
         "llama" => format!("{{\"name\": \"{name}\", \"parameters\": {json}}}"),
-        "mistral-v3" => format!("[TOOL_CALLS][{{\"name\": \"{name}\", \"arguments\": {json}}}]"),
+        "pythonic" => python,
+        "lfm2" => format!("<|tool_call_start|>{python}<|tool_call_end|>"),
+        "mistral-v3" => format!("[TOOL_CALLS][{object}]"),
+        "mistral-v11" => format!("[TOOL_CALLS]{name}[CALL_ID]abcDEF123[ARGS]{json}"),
         "mistral-v13" => format!("[TOOL_CALLS]{name}[ARGS]{json}"),
+        "deepseek-v3" => format!(
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        ),
         "deepseek-v3.1" => format!(
             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
         ),
-        "gemma4" => format!("<|tool_call>call:{name}{{a:{a},b:{b}}}<tool_call|>"),
-        "glm" => format!(
-            "<tool_call>{name}\n<arg_key>a</arg_key>\n<arg_value>{a}</arg_value>\n<arg_key>b</arg_key>\n<arg_value>{b}</arg_value>\n</tool_call>"
-        ),
+        "deepseek-v3.2" => dsml("function_calls"),
+        "deepseek-v4" => dsml("tool_calls"),
+        "functionary-v3.1" => format!("<function={name}>{json}</function>"),
+        "functionary-v3.2" => format!("{name}\n{json}"),
+        "functiongemma" => format!("<start_function_call>{own}<end_function_call>"),
+        "gemma4" => format!("<|tool_call>{own}<tool_call|>"),
+        "glm" => {
+            let parameters = tags("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n");
+            format!("<tool_call>{name}\n{parameters}</tool_call>")
+        }
         "kimi-k2" => format!(
             "<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>{json}<|tool_call_end|><|tool_calls_section_end|>"
         ),
-        "minimax-m2" => format!(
-            "<minimax:tool_call>\n<invoke name=\"{name}\">\n<parameter name=\"a\">{a}</parameter>\n<parameter name=\"b\">{b}</parameter>\n</invoke>\n</minimax:tool_call>"
-        ),
-        "lfm2" => format!("<|tool_call_start|>[{name}(a={a}, b={b})]<|tool_call_end|>"),
-        "granite" => format!("<|tool_call|>[{{\"name\": \"{name}\", \"arguments\": {json}}}]"),
-        "phi-4-mini" => {
-            format!("<|tool_call|>[{{\"name\": \"{name}\", \"arguments\": {json}}}]<|/tool_call|>")
+        "minimax-m1" => format!("<tool_calls>\n{object}\n</tool_calls>"),
+        "minimax-m2" | "anthropic-xml" => {
+            let block = if format == "minimax-m2" { "minimax:tool_call" } else { "function_calls" };
+            let parameters = tags("<parameter name=\"", "\">", "</parameter>\n");
+            format!("<{block}>\n<invoke name=\"{name}\">\n{parameters}</invoke>\n</{block}>")
         }
-        _ => format!("{{\"tool_calls\": [{{\"name\": \"{name}\", \"arguments\": {json}}}]}}"),
+        "granite" => format!("<|tool_call|>[{object}]"),
+        "granite-3.1" => format!("<tool_call>[{object}]"),
+        "granite-20b" => format!("<function_call> {object}"),
+        "phi-4-mini" => format!("<|tool_call|>[{object}]<|/tool_call|>"),
+        "functools" => format!("functools[{object}]"),
+        "smollm2" => format!("<tool_call>[{object}]</tool_call>"),
+        "hunyuan" => format!("<tool_calls>[{object}]</tool_calls>"),
+        "nemotron-v2" => format!("<TOOLCALL>[{object}]</TOOLCALL>"),
+        "internlm2" => format!(
+            "<|action_start|><|plugin|>\n{{\"name\": \"{name}\", \"parameters\": {json}}}\n<|action_end|>"
+        ),
+        "cohere" => format!(
+            "<|START_ACTION|>[{{\"tool_call_id\": \"0\", \"tool_name\": \"{name}\", \"parameters\": {json}}}]<|END_ACTION|>"
+        ),
+        "generic" => format!("{{\"tool_calls\": [{object}]}}"),
+        other => panic!("how does {other} write a call?"),
     }
 }
 
-const FORMATS: [&str; 14] = [
-    "hermes",
-    "qwen3-coder",
-    "harmony",
-    "llama",
-    "mistral-v3",
-    "mistral-v13",
-    "deepseek-v3.1",
-    "gemma4",
-    "glm",
-    "kimi-k2",
-    "minimax-m2",
-    "lfm2",
-    "granite",
-    "phi-4-mini",
-];
+/// How a format writes a text as a value.
+fn text_value(format: &str, text: &str) -> String {
+    match format {
+        "qwen3-coder" | "seed-oss" | "glm" | "minimax-m2" | "anthropic-xml" | "deepseek-v3.2"
+        | "deepseek-v4" => text.to_owned(),
+        "functiongemma" => format!("<escape>{text}<escape>"),
+        "gemma4" => format!("<|\"|>{text}<|\"|>"),
+        _ => Value::from(text).to_string(),
+    }
+}
+
+fn add(format: &str, name: &str, a: &str, b: &str) -> String {
+    call(format, name, &[("a", a), ("b", b)])
+}
+
+/// The marks around thoughts of a format.
+fn thoughts(format: &str) -> (&'static str, &'static str) {
+    match format {
+        "harmony" => ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+        "gemma4" => ("<|channel>thought\n", "<channel|>"),
+        "seed-oss" => ("<seed:think>", "</seed:think>"),
+        "cohere" => ("<|START_THINKING|>", "<|END_THINKING|>"),
+        name if name.starts_with("mistral") => ("[THINK]", "[/THINK]"),
+        _ => ("<think>", "</think>"),
+    }
+}
+
+/// What a reply begins with where the template has opened thoughts.
+fn lead(template: &str) -> &'static str {
+    match template {
+        "minimax-m2" | "deepseek-v3@r1" | "nemotron-v2" => "Hm.\n</think>\n\n",
+        "cohere" => "Hm.<|END_THINKING|>",
+        _ => "",
+    }
+}
+
+/// How a format writes an answer.
+fn answer(format: &str, text: &str) -> String {
+    match format {
+        "harmony" => format!("<|channel|>final<|message|>{text}"),
+        "functionary-v3.2" => format!("all\n{text}"),
+        "generic" => format!("{{\"response\": {}}}", Value::from(text)),
+        _ => text.to_owned(),
+    }
+}
+
+#[test]
+fn r20_every_format_has_a_template_it_is_recognised_by() {
+    let templates = templates();
+    for format in ChatFormat::names() {
+        assert!(templates.iter().any(|template| format_of(template) == format), "{format}");
+    }
+}
 
 #[test]
 fn r9_a_model_that_calls_well_is_left_alone() {
-    for format in FORMATS {
-        // MiniMax's template opens reasoning.
-        let lead = if format == "minimax-m2" { "Hm.\n</think>\n\n" } else { "" };
-        let script = format!("{lead}{}", call(format, "add", "2", "40"));
+    for template in templates() {
+        let script = format!("{}{}", lead(&template), add(format_of(&template), "add", "2", "40"));
         for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Named("add".into())] {
-            let Some(reply) = say(format, &script, |request| request.tool_choice = choice.clone()) else {
+            let Some(reply) = say(&template, &script, |request| request.tool_choice = choice.clone()) else {
                 return;
             };
-            let place = format!("{format}, {choice:?}: {reply:?}");
+            let place = format!("{template}, {choice:?}: {reply:?}");
             let [made] = &reply.tool_calls[..] else { panic!("{place}") };
             assert_eq!((made.name.as_str(), made.complete), ("add", true), "{place}");
             let arguments: Value = serde_json::from_str(&made.arguments).unwrap();
@@ -150,46 +258,33 @@ fn r9_a_model_that_calls_well_is_left_alone() {
 #[test]
 fn r9_no_model_breaks_a_format() {
     let tools = tools();
-    for format in FORMATS {
-        let whole = call(format, "add", "2", "40");
+    for template in templates() {
+        let format = format_of(&template);
+        let whole = add(format, "add", "2", "40");
         let half: String = whole.chars().take(whole.chars().count() * 2 / 3).collect();
         let bad = [
-            ("a wrong name", call(format, "delete_everything", "2", "40")),
-            ("a name that goes on", call(format, "add_all", "2", "40")),
-            ("a wrong type", call(format, "add", "\"two\"", "true")),
-            ("a fraction", call(format, "add", "2.5", "1e3")),
+            ("a wrong name", add(format, "delete_everything", "2", "40")),
+            ("a name that goes on", add(format, "add_all", "2", "40")),
+            ("a wrong type", add(format, "add", &text_value(format, "two"), "true")),
+            ("a fraction", add(format, "add", "2.5", "1e3")),
+            ("a key of its own", call(format, "add", &[("a", "2"), ("c", "3"), ("b", "40")])),
             ("text after the call", format!("{whole} There you go! The result is 42.")),
             ("an early end", half),
-            ("text alone", "I'd rather not call anything, thank you.".to_owned()),
-            ("a call in thoughts", format!("<think>I could say {whole} and be done</think>{whole}")),
-            ("a tag inside", call(format, "add", "</parameter>", "</tool_call>")),
+            ("text alone", answer(format, "I'd rather not call anything, thank you.")),
+            ("a tag inside", add(format, "add", "</parameter>", "</tool_call>")),
             ("nothing", String::new()),
         ];
         for (number, (how, script)) in bad.iter().enumerate() {
             // What a format has before any answer isn't what is to be broken.
-            let lead = match format {
-                "minimax-m2" => "Hm.\n</think>\n\n",
-                "harmony" if *how == "text alone" => "<|channel|>final<|message|>",
-                _ => "",
-            };
-            let script = &format!("{lead}{script}");
+            let script = &format!("{}{script}", lead(&template));
             let forced = if number % 2 == 0 { ToolChoice::Required } else { ToolChoice::Named("add".into()) };
             for choice in [ToolChoice::Auto, forced] {
-                let Some(reply) = say(format, script, |request| request.tool_choice = choice.clone()) else {
+                let Some(reply) = say(&template, script, |request| request.tool_choice = choice.clone())
+                else {
                     return;
                 };
-                let place = format!("{format}, {how}, {choice:?}: {reply:?}");
-                valid(&reply, &tools);
-                assert!(
-                    reply.finish.satisfied != Some(false) || reply.finish.reason == FinishReason::Length,
-                    "{place}"
-                );
-                if choice.requires_call() && reply.finish.reason != FinishReason::Length {
-                    assert!(!reply.tool_calls.is_empty(), "{place}");
-                    // Harmony's preamble may stand before a call.
-                    assert!(reply.text.is_empty() || format == "harmony", "{place}");
-                    assert_eq!(reply.finish.reason, FinishReason::ToolCalls, "{place}");
-                }
+                let place = format!("{template}, {how}, {choice:?}: {reply:?}");
+                check(&reply, &tools, &choice, format, &place);
                 if *how == "text alone" && choice == ToolChoice::Auto {
                     assert!(reply.tool_calls.is_empty(), "{place}");
                     assert_eq!(reply.finish.reason, FinishReason::Stop, "{place}");
@@ -199,19 +294,82 @@ fn r9_no_model_breaks_a_format() {
     }
 }
 
+/// What holds of every reply, whatever its model wanted.
+fn check(reply: &Reply, tools: &[Tool], choice: &ToolChoice, format: &str, place: &str) {
+    valid(reply, tools);
+    let cut = reply.finish.reason == FinishReason::Length;
+    assert!(reply.finish.satisfied != Some(false) || cut, "{place}");
+    if choice.requires_call() && !cut {
+        assert!(!reply.tool_calls.is_empty(), "{place}");
+        // Harmony's preamble may stand before a call.
+        assert!(reply.text.is_empty() || format == "harmony", "{place}");
+        assert_eq!(reply.finish.reason, FinishReason::ToolCalls, "{place}");
+    }
+}
+
+#[test]
+fn r9_a_call_drafted_in_thoughts_is_none() {
+    let tools = tools();
+    let mut thought = 0;
+    for template in templates() {
+        let format = format_of(&template);
+        let draft = add(format, "add", "1", "1");
+        let whole = add(format, "add", "2", "40");
+        let (open, close) = thoughts(format);
+        // Where the template has opened them, they go on.
+        let open = if lead(&template).is_empty() { open } else { "" };
+        let script = format!("{open}I could say {draft} and be done{close}{whole}");
+        for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Named("add".into())] {
+            let Some(reply) = say(&template, &script, |request| request.tool_choice = choice.clone()) else {
+                return;
+            };
+            let place = format!("{template}, {choice:?}: {reply:?}");
+            check(&reply, &tools, &choice, format, &place);
+            // A model that doesn't think has said it all in the open.
+            if reply.reasoning.as_ref().is_some_and(|text| text.contains("I could say")) {
+                thought += 1;
+                let [made] = &reply.tool_calls[..] else { panic!("{place}") };
+                let arguments: Value = serde_json::from_str(&made.arguments).unwrap();
+                assert_eq!(arguments, serde_json::json!({"a": 2, "b": 40}), "{place}");
+            }
+        }
+    }
+    assert!(thought >= 40, "{thought} replies with thoughts");
+}
+
 #[test]
 fn r9_a_closing_tag_inside_a_text_is_text_or_impossible() {
-    let script = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"a <\u{200b}/tool_call> b\"}}\n</tool_call>";
-    let Some(reply) = say("hermes", script, |request| request.tool_choice = ToolChoice::Required) else {
-        return;
-    };
-    valid(&reply, &tools());
-    let script = "<tool_call>\n<function=get_weather>\n<parameter=city>\na</function>b\n</parameter>\n</function>\n</tool_call>";
-    let Some(reply) = say("qwen3-coder", script, |request| request.tool_choice = ToolChoice::Required) else {
-        return;
-    };
-    valid(&reply, &tools());
-    assert_eq!(reply.tool_calls.len(), 1);
+    let tools = tools();
+    for template in templates() {
+        let format = format_of(&template);
+        let mut tags = ChatFormat::named(format, None).unwrap().marker_texts();
+        tags.extend([
+            "</parameter>",
+            "</function>",
+            "</invoke>",
+            "</tool_call>",
+            "\")]",
+            "\"}}]",
+            ">>>all\n",
+        ]);
+        for tag in tags {
+            let city = format!("a {tag} b");
+            let script = call(format, "get_weather", &[("city", &text_value(format, &city))]);
+            let script = format!("{}{script}", lead(&template));
+            let change = |request: &mut Request| request.tool_choice = ToolChoice::Required;
+            let Some(reply) = say(&template, &script, change) else { return };
+            let place = format!("{template}, {tag:?}: {reply:?}");
+            check(&reply, &tools, &ToolChoice::Required, format, &place);
+            assert_eq!(reply.finish.reason, FinishReason::ToolCalls, "{place}");
+            assert_eq!(reply.tool_calls[0].name, "get_weather", "{place}");
+            // Spelled with ordinary tokens, a tag in quotes is as good a text as any.
+            let vocab = compiler(vocabulary_of(format)).unwrap();
+            if vocab.vocabulary().special(tag).is_none() && text_value(format, "x") == "\"x\"" {
+                let arguments: Value = serde_json::from_str(&reply.tool_calls[0].arguments).unwrap();
+                assert_eq!(arguments["city"], city, "{place}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -228,11 +386,9 @@ fn r11_a_model_without_a_template_refuses_tools() {
 
 #[test]
 fn r20_formats_are_recognised_by_their_templates() {
-    for entry in std::fs::read_dir(format!("{}/tests/chat/templates", env!("CARGO_MANIFEST_DIR"))).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        let vocab = maskwright::Vocabulary::single_bytes();
-        assert_eq!(ChatFormat::detect(&std::fs::read_to_string(&path).unwrap(), &vocab).name(), name);
+    let bytes = maskwright::Vocabulary::single_bytes();
+    for name in templates() {
+        assert_eq!(ChatFormat::detect(&template(&name), &bytes).name(), format_of(&name), "{name}");
     }
     // The one of Llama here is that of Llama 3.0, which knows no tools.
     for (tokenizer, format) in

@@ -3,7 +3,7 @@
 
 use super::{
     Family,
-    read::{Body, Cx, Work},
+    read::{Body, Cx, Section, Work},
     skeleton::{Calls, Skeleton, any, quote},
 };
 use crate::chat::{
@@ -17,14 +17,16 @@ const CALL: &str = "<｜tool▁call▁begin｜>";
 const CALL_END: &str = "<｜tool▁call▁end｜>";
 const SEP: &str = "<｜tool▁sep｜>";
 
-/// How distilled and requantised models spell them with ordinary tokens, in the order of the above.
-const SPELLINGS: [[&str; 3]; 5] = [
-    ["<｜tool_calls_begin｜>", "<｜tool calls begin｜>", "<|tool_calls_begin|>"],
-    ["<｜tool_calls_end｜>", "<｜tool calls end｜>", "<|tool_calls_end|>"],
-    ["<｜tool_call_begin｜>", "<｜tool call begin｜>", "<|tool_call_begin|>"],
-    ["<｜tool_call_end｜>", "<｜tool call end｜>", "<|tool_call_end|>"],
-    ["<｜tool_sep｜>", "<｜tool sep｜>", "<|tool_sep|>"],
-];
+/// Distilled and requantised models spell them with ordinary tokens, in these ways.
+const SECTION: Section = Section {
+    call: &[CALL, "<｜tool_call_begin｜>", "<｜tool call begin｜>", "<|tool_call_begin|>"],
+    end: &[CALLS_END, "<｜tool_calls_end｜>", "<｜tool calls end｜>", "<|tool_calls_end|>"],
+    read: |cx| Box::pin(read_one(cx)),
+};
+const OPENERS: [&str; 4] =
+    [CALLS, "<｜tool_calls_begin｜>", "<｜tool calls begin｜>", "<|tool_calls_begin|>"];
+const SEPARATORS: [&str; 4] = [SEP, "<｜tool_sep｜>", "<｜tool sep｜>", "<|tool_sep|>"];
+const CLOSERS: [&str; 3] = ["<｜tool_call_end｜>", "<｜tool call end｜>", "<|tool_call_end|>"];
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,19 +54,12 @@ impl Family for DeepSeek {
     }
 
     fn openers(&self, strict: bool) -> Vec<&'static str> {
-        let mut openers = vec![CALLS];
-        if !strict {
-            openers.push(CALL);
-            openers.extend(SPELLINGS[0]);
-            openers.extend(SPELLINGS[2]);
-        }
-        openers
+        if strict { vec![CALLS] } else { [&OPENERS[..], SECTION.call].concat() }
     }
 
     fn read_call<'a>(&'a self, cx: &'a mut Cx, opener: &'static str) -> Work<'a, Body> {
         Box::pin(async move {
-            let inside = opener == CALL || SPELLINGS[2].contains(&opener);
-            match read_calls(cx, inside).await {
+            match SECTION.read(cx, SECTION.call.contains(&opener)).await {
                 Ok(()) => Body::Done,
                 Err(stop) => cx.fail(stop, &[CALL_END]).await,
             }
@@ -107,55 +102,11 @@ impl Family for DeepSeek {
     }
 }
 
-async fn take_any(cx: &mut Cx, marker: &'static str, spelling: usize) -> bool {
-    if cx.take(marker).await {
-        return true;
-    }
-    for text in SPELLINGS[spelling] {
-        if cx.reader.take_text(text).await {
-            return true;
-        }
-    }
-    false
-}
-
-async fn read_calls(cx: &mut Cx, inside: bool) -> Result<(), Stop> {
-    let mut inside = inside;
-    let mut any = false;
-    loop {
-        if !inside {
-            let here = cx.reader.at();
-            cx.reader.space().await;
-            if take_any(cx, CALLS_END, 1).await {
-                return Ok(());
-            }
-            if !take_any(cx, CALL, 2).await {
-                let cut = cx.reader.find(&cx.marker(CALL)).await == Found::Cut;
-                if !any {
-                    return Err(if cut || cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-                }
-                if cut && cx.reader.truncated() {
-                    while !cx.reader.is_end().await {
-                        cx.reader.skip(1);
-                    }
-                }
-                if !cx.reader.is_end().await {
-                    cx.reader.go(here);
-                }
-                return Ok(());
-            }
-        }
-        inside = false;
-        any = true;
-        read_one(cx).await?;
-    }
-}
-
 async fn read_one(cx: &mut Cx) -> Result<(), Stop> {
     let from = cx.reader.at();
     let before = loop {
         let here = cx.reader.at();
-        if take_any(cx, SEP, 4).await {
+        if cx.take_any(&SEPARATORS).await {
             break cx.reader.text(from, here);
         }
         match cx.reader.peek().await {
@@ -202,12 +153,10 @@ async fn read_one(cx: &mut Cx) -> Result<(), Stop> {
             cx.reader.go(here);
         }
     }
-    for text in SPELLINGS[3] {
-        if cx.reader.take_text(text).await {
-            cx.end(true);
-            return Ok(());
-        }
+    if cx.take_any(&CLOSERS).await {
+        cx.end(true);
+    } else {
+        cx.end_with(CALL_END).await;
     }
-    cx.end_with(CALL_END).await;
     Ok(())
 }

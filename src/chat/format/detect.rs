@@ -119,10 +119,17 @@ pub(super) fn family(template: &str, known: &dyn Fn(&str) -> bool) -> Arc<dyn Fa
     if has("<|start_of_role|>") && !(tool_call && has("\"arguments\"")) {
         return if has("<tool_call>") { Arc::new(more::GRANITE_3_1) } else { Arc::new(more::GRANITE) };
     }
+    // A list between the tags, where Hermes has one object.
+    if has("<tool_call>[") {
+        return Arc::new(more::SMOLLM2);
+    }
     if tool_call && (has("json object") || has("JSON object") || has("\"arguments\"") || has("arguments")) {
         // Hermes 2 Pro shows the arguments first.
         let reversed = has("{\"arguments\":") || has("{\\\"arguments\\\":");
         return if reversed { Arc::new(hermes::HERMES_REVERSED) } else { Arc::new(hermes::HERMES) };
+    }
+    if has("<function_call>") {
+        return Arc::new(more::GRANITE_20B);
     }
     if has("<function=") && (has("<|python_tag|>") || has("code_interpreter")) && !has("Environment: ipython")
     {
@@ -156,7 +163,7 @@ pub(super) fn family(template: &str, known: &dyn Fn(&str) -> bool) -> Arc<dyn Fa
         return Arc::new(more::ANTHROPIC);
     }
     // Gemma 3 has neither markers nor a branch for tools; Google documents the list for it.
-    if has("<start_of_turn>") && either("<start_of_turn>") {
+    if has("<start_of_turn>") {
         return Arc::new(python_calls::PYTHONIC);
     }
     Arc::new(Generic)

@@ -54,6 +54,16 @@ pub(super) enum Form {
     Either(Vec<Form>),
 }
 
+/// One way to write a value, for a notation to say how.
+pub(super) enum Bare<'v> {
+    /// This text.
+    Literal(&'v str),
+    /// Any text that matches these; and a name for its rule.
+    Text(&'v str, &'v [String]),
+    /// JSON: a reference to its grammar.
+    Json(&'v str),
+}
+
 /// The types a schema allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kinds {
@@ -202,6 +212,15 @@ pub(super) fn parameter<'t>(tool: &'t Tool, key: &str) -> (Option<&'t Value>, &'
 
 /// A tool's parameters one by one, required ones first.
 pub(super) fn fields(tool: &Tool) -> Result<Vec<Field>, ToolError> {
+    if tool.input_grammar()?.is_some() {
+        return Err(ToolError::Arguments {
+            tool: tool.name.clone(),
+            pointer: "/properties/input/x-maskwright-grammar".into(),
+            reason:
+                "this model's calls don't hold their arguments as JSON, which a grammar of the input needs"
+                    .into(),
+        });
+    }
     let refuse = |pointer: String, reason: &str| ToolError::Arguments {
         tool: tool.name.clone(),
         pointer,
@@ -300,6 +319,43 @@ impl Field {
     pub(super) fn form(&self, tool: &Tool) -> Result<Form, ToolError> {
         let (_, root) = parameter(tool, &self.key);
         self.form_of(&self.schema, tool, root, 0)
+    }
+
+    /// The rules of a value, which `write` writes in a notation, what is around the value included; `None` where that
+    /// can't write this one.
+    pub(super) fn rules(
+        &self,
+        skeleton: &mut Skeleton<'_>,
+        name: &str,
+        tool: &Tool,
+        write: impl Fn(&mut Skeleton<'_>, Bare<'_>) -> Option<String>,
+    ) -> Result<String, ToolError> {
+        let mut out = Vec::new();
+        let mut open = vec![self.form(tool)?];
+        while let Some(form) = open.pop() {
+            let number = out.len();
+            match form {
+                Form::Either(forms) => open.extend(forms.into_iter().rev()),
+                Form::Literals(texts) => {
+                    for text in &texts {
+                        out.push(write(skeleton, Bare::Literal(text)).ok_or_else(|| {
+                            let reason = format!("{text:?} can't be written bare in this model's format");
+                            self.refuse(tool, "enum", &reason)
+                        })?);
+                    }
+                }
+                Form::Text(conditions) => {
+                    let name = format!("{name}_{number}");
+                    out.extend(write(skeleton, Bare::Text(&name, &conditions)));
+                }
+                Form::Json(schema) => {
+                    let name = format!("{name}_json_{number}");
+                    let value = skeleton.schema(&name, schema, &tool.name, &self.pointer)?;
+                    out.extend(write(skeleton, Bare::Json(&value)));
+                }
+            }
+        }
+        Ok(any(&out))
     }
 
     fn form_of(&self, schema: &Value, tool: &Tool, root: &Value, depth: usize) -> Result<Form, ToolError> {

@@ -69,17 +69,10 @@ impl Family for Tagged {
 async fn read_tagged(cx: &mut Cx) -> Result<(), Stop> {
     let name = read_name(cx, ">").await?;
     cx.begin(&name, None);
-    object(cx).await?;
+    cx.reader.space().await;
+    cx.stream_object().await?;
     cx.end_with(CLOSE).await;
     Ok(())
-}
-
-async fn object(cx: &mut Cx) -> Result<(), Stop> {
-    cx.reader.space().await;
-    if cx.reader.peek_char().await != Some('{') {
-        return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-    }
-    cx.stream_json().await
 }
 
 /// Version 3.2.
@@ -103,14 +96,6 @@ impl Family for Blocks {
         &["<|eot_id|>", "<|start_header_id|>"]
     }
 
-    fn openers(&self, _: bool) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn read_call<'a>(&'a self, _: &'a mut Cx, _: &'static str) -> Work<'a, Body> {
-        Box::pin(async { Body::Failed })
-    }
-
     fn read_reply<'a>(&'a self, cx: &'a mut Cx) -> Work<'a, ()> {
         Box::pin(async move {
             let mut found = block(cx, 0).await;
@@ -125,7 +110,8 @@ impl Family for Blocks {
                         cx.open(from);
                         cx.reader.skip(length);
                         cx.begin(&name, None);
-                        match object(cx).await {
+                        cx.reader.space().await;
+                        match cx.stream_object().await {
                             Ok(()) => {
                                 cx.reader.space().await;
                                 let cut = cx.reader.is_end().await && cx.reader.truncated();
@@ -157,10 +143,6 @@ impl Family for Blocks {
             }
             cx.out.end();
         })
-    }
-
-    fn calls(&self, _: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        Err(ToolError::Unsupported { reason: "a reply in this format is blocks".into() })
     }
 
     fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {

@@ -7,7 +7,7 @@ use super::{
     Family,
     fields::{Field, Form, Kinds, any_order, fields, parameter},
     read::{Body, Cx, Work},
-    skeleton::{Calls, Skeleton, any, escape, quote},
+    skeleton::{Calls, Skeleton, any, quote},
 };
 use crate::chat::{
     error::ToolError,
@@ -123,9 +123,8 @@ impl Family for Gemma {
 
 impl Gemma {
     async fn read(&self, cx: &mut Cx, named: bool) -> Result<(), Stop> {
-        if !named && !cx.reader.take_text(CALL).await {
-            let cut = cx.reader.find_text(CALL).await == Found::Cut || cx.reader.is_end().await;
-            return Err(if cut { Stop::Ended } else { Stop::Broken });
+        if !named {
+            cx.expect(CALL).await?;
         }
         let from = cx.reader.at();
         while cx.reader.peek_char().await.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -134,7 +133,7 @@ impl Gemma {
         }
         let name = cx.reader.since(from);
         if !cx.reader.take_text("{").await || name.is_empty() {
-            return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
+            return Err(cx.stop().await);
         }
         cx.begin(&name, None);
         cx.reader.space().await;
@@ -155,9 +154,7 @@ impl Gemma {
     }
 
     async fn comma(&self, cx: &mut Cx) -> Result<(), Stop> {
-        if !cx.reader.take_text(",").await {
-            return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-        }
+        cx.expect(",").await?;
         cx.reader.space().await;
         Ok(())
     }
@@ -168,7 +165,7 @@ impl Gemma {
             cx.reader.space().await;
             return match cx.reader.take_text(":").await {
                 true => Ok(key),
-                false => Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken }),
+                false => Err(cx.stop().await),
             };
         }
         let from = cx.reader.at();
@@ -186,25 +183,10 @@ impl Gemma {
         }
     }
 
+    /// A text, whose first mark stands here.
     async fn read_text(&self, cx: &mut Cx) -> Result<String, Stop> {
         cx.take(self.mark).await;
-        let from = cx.reader.at();
-        loop {
-            let here = cx.reader.at();
-            match cx.reader.find(&cx.marker(self.mark)).await {
-                Found::Yes(length) => {
-                    cx.reader.skip(length);
-                    return Ok(cx.reader.text(from, here));
-                }
-                Found::Cut if cx.reader.truncated() => return Err(Stop::Ended),
-                _ => {}
-            }
-            match cx.reader.peek().await {
-                Some(Unit::Char(_)) => cx.reader.skip(1),
-                Some(Unit::Token(_)) => return Err(Stop::Broken),
-                None => return Err(Stop::Ended),
-            }
-        }
+        cx.until(self.mark, false).await
     }
 
     /// One value, as JSON.
@@ -261,8 +243,7 @@ impl Gemma {
                         }
                         break;
                     }
-                    None if cx.reader.is_end().await => return Err(Stop::Ended),
-                    _ => return Err(Stop::Broken),
+                    _ => return Err(cx.stop().await),
                 }
             }
         }
@@ -417,20 +398,7 @@ impl Gemma {
             // Without types, text is what it will be.
             Form::Text(conditions) => {
                 let mark = skeleton.marker(self.mark);
-                let mut body = "/(.|\\n)*/".to_owned();
-                for condition in conditions {
-                    body.push_str(&format!(" & /{condition}/"));
-                }
-                if skeleton.is_token(self.mark) {
-                    let text = name.to_uppercase();
-                    skeleton.rule(&text, &body);
-                    Ok(format!("{mark} {text} {mark}"))
-                } else {
-                    body.push_str(&format!(" & ~/(.|\\n)*{}(.|\\n)*/", escape(self.mark)));
-                    let text = format!("{name}_text");
-                    skeleton.rule(&format!("{text}[suffix={}]", quote(self.mark)), &body);
-                    Ok(format!("{mark} {text}"))
-                }
+                Ok(format!("{mark} {}", skeleton.bare_text(name, &conditions, self.mark)))
             }
             _ => Err(refuse("")),
         }

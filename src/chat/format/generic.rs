@@ -3,16 +3,13 @@
 
 use super::{
     Family,
-    json_calls::{Shape, array, expect, object_rules, read_array, read_object},
+    json_calls::{Shape, array, object_rules, read_array, read_object},
     read::{Body, Cx, Work},
-    skeleton::{Calls, GAP, Skeleton, fill},
+    skeleton::{GAP, Skeleton, fill},
 };
-use crate::{
-    chat::{
-        error::ToolError,
-        reply::{Stop, read_json, read_string, unescape},
-    },
-    constraint::Grammar,
+use crate::chat::{
+    error::ToolError,
+    reply::{Stop, read_json, read_string, unescape},
 };
 
 const SHAPE: Shape = Shape {
@@ -68,17 +65,9 @@ impl Family for Generic {
         })
     }
 
-    fn calls(&self, _: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        Err(ToolError::Unsupported { reason: "a call in this format is the whole reply".into() })
-    }
-
-    fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {
-        if skeleton.plan.tools.is_empty() {
-            let body = skeleton.body(None);
-            return skeleton.finish(&body);
-        }
-        let calls = object_rules(&mut skeleton, &SHAPE, false)?;
-        let calls = array(&skeleton, &calls);
+    fn body(&self, skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
+        let calls = object_rules(skeleton, &SHAPE, false)?;
+        let calls = array(skeleton, &calls);
         let response = match skeleton.answer_part() {
             Some(answer) => answer,
             None => {
@@ -88,8 +77,7 @@ impl Family for Generic {
         let values = [("GAP", GAP), ("CALLS", calls.as_str()), ("RESPONSE", response.as_str())];
         skeleton.text(&fill(include_str!("../../../grammars/tools/generic.lark"), &values));
         let body = if skeleton.plan.required { "tool_calls" } else { "(tool_calls | response)" };
-        let body = skeleton.after_space(body);
-        skeleton.finish(&body)
+        Ok(skeleton.after_space(body))
     }
 
     fn instructions(&self, tools: &str) -> String {
@@ -114,18 +102,18 @@ async fn read_value(cx: &mut Cx) -> Result<bool, Stop> {
         if !object {
             return Err(Stop::Broken);
         }
-        return read_array(cx, &SHAPE, "[").await.map(|()| true);
+        return read_array(cx, &SHAPE).await.map(|()| true);
     }
     let here = cx.reader.at();
-    expect(cx, "{").await?;
+    cx.expect("{").await?;
     cx.reader.space().await;
     let key = read_string(&mut cx.reader).await?;
     cx.reader.space().await;
-    expect(cx, ":").await?;
+    cx.expect(":").await?;
     cx.reader.space().await;
     match key.as_str() {
         "tool_calls" => {
-            read_array(cx, &SHAPE, "[").await?;
+            read_array(cx, &SHAPE).await?;
             cx.reader.space().await;
             cx.reader.take_text("}").await;
             Ok(true)

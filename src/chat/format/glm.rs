@@ -3,13 +3,13 @@
 
 use super::{
     Family,
-    fields::{Field, Form, Kinds, any_order, convert, fields, parameter},
+    fields::{Bare, Field, Kinds, any_order, convert, fields, parameter},
     read::{Body, Cx, Work},
-    skeleton::{Calls, Skeleton, any, escape, quote},
+    skeleton::{Calls, Skeleton, any, quote},
 };
 use crate::chat::{
     error::ToolError,
-    reply::{Found, Stop, Unit, json_text, read_json},
+    reply::{Found, Stop, Unit, json_text},
     tool::Tool,
 };
 
@@ -125,16 +125,10 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
         if cx.reader.find(&cx.marker(CLOSE)).await != Found::No || cx.reader.is_end().await {
             break;
         }
-        if !cx.take(KEY).await {
-            let cut = cx.reader.find(&cx.marker(KEY)).await == Found::Cut;
-            return Err(if cut { Stop::Ended } else { Stop::Broken });
-        }
-        let key = until(cx, KEY_END).await?.trim().to_owned();
+        cx.expect(KEY).await?;
+        let key = cx.until(KEY_END, false).await?.trim().to_owned();
         gap(cx).await;
-        if !cx.take(VALUE).await {
-            let cut = cx.reader.find(&cx.marker(VALUE)).await == Found::Cut || cx.reader.is_end().await;
-            return Err(if cut { Stop::Ended } else { Stop::Broken });
-        }
+        cx.expect(VALUE).await?;
         cx.arguments(&format!("{}{}: ", if first { "{" } else { ", " }, json_text(&key)));
         first = false;
         read_value(cx, tool.as_ref(), &key).await?;
@@ -147,137 +141,31 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn until(cx: &mut Cx, end: &'static str) -> Result<String, Stop> {
-    let from = cx.reader.at();
-    loop {
-        let here = cx.reader.at();
-        match cx.reader.find(&cx.marker(end)).await {
-            Found::Yes(length) => {
-                cx.reader.skip(length);
-                return Ok(cx.reader.text(from, here));
-            }
-            Found::Cut if cx.reader.truncated() => return Err(Stop::Ended),
-            _ => {}
-        }
-        match cx.reader.peek().await {
-            Some(Unit::Char(_)) => cx.reader.skip(1),
-            Some(Unit::Token(_)) => return Err(Stop::Broken),
-            None => return Err(Stop::Ended),
-        }
-    }
-}
-
 async fn read_value(cx: &mut Cx, tool: Option<&Tool>, key: &str) -> Result<(), Stop> {
     let (schema, root) = tool.map_or((None, &serde_json::Value::Null), |tool| parameter(tool, key));
     let kinds = schema.map(|schema| Kinds::allowed(schema, root));
     if kinds.is_some_and(Kinds::only_string) {
         cx.arguments("\"");
-        loop {
-            match cx.reader.find(&cx.marker(VALUE_END)).await {
-                Found::Yes(length) => {
-                    cx.reader.skip(length);
-                    break;
-                }
-                Found::Cut if cx.reader.truncated() => return Err(Stop::Ended),
-                _ => {}
-            }
-            match cx.reader.peek().await {
-                Some(Unit::Char(c)) => {
-                    cx.reader.skip(1);
-                    let quoted = json_text(c.encode_utf8(&mut [0; 4]));
-                    cx.arguments(&quoted[1..quoted.len() - 1]);
-                }
-                Some(Unit::Token(_)) => return Err(Stop::Broken),
-                None => return Err(Stop::Ended),
-            }
-        }
+        cx.until(VALUE_END, true).await?;
         cx.arguments("\"");
-        return Ok(());
+    } else if kinds.is_none_or(|kinds| kinds.string) || !cx.json_before(VALUE_END).await {
+        let text = cx.until(VALUE_END, false).await?;
+        cx.arguments(&convert(&text, schema, root));
     }
-    let here = cx.reader.at();
-    if kinds.is_some_and(|kinds| !kinds.string) {
-        cx.reader.space().await;
-        let from = cx.reader.at();
-        if read_json(&mut cx.reader, |_| {}).await.is_ok() {
-            let json = cx.reader.since(from);
-            cx.reader.space().await;
-            if cx.take(VALUE_END).await {
-                cx.arguments(&json);
-                return Ok(());
-            }
-        }
-        cx.reader.go(here);
-    }
-    let text = until(cx, VALUE_END).await?;
-    cx.arguments(&convert(&text, schema, root));
     Ok(())
 }
 
+/// A value and the marker that ends it.
 fn value_rule(
     skeleton: &mut Skeleton<'_>,
     name: &str,
     tool: &Tool,
     field: &Field,
 ) -> Result<String, ToolError> {
-    let form = field.form(tool)?;
-    let mut alternatives = Vec::new();
-    form_rules(skeleton, name, tool, field, &form, &mut alternatives)?;
-    Ok(any(&alternatives))
-}
-
-fn form_rules(
-    skeleton: &mut Skeleton<'_>,
-    name: &str,
-    tool: &Tool,
-    field: &Field,
-    form: &Form,
-    out: &mut Vec<String>,
-) -> Result<(), ToolError> {
     let end = skeleton.marker(VALUE_END);
-    let number = out.len();
-    match form {
-        Form::Literals(texts) => {
-            for text in texts {
-                if text.contains(VALUE_END) {
-                    return Err(ToolError::Arguments {
-                        tool: tool.name.clone(),
-                        pointer: format!("{}/enum", field.pointer),
-                        reason: format!("{text:?} can't be written bare in this model's format"),
-                    });
-                }
-                out.push(format!("{} {end}", quote(text)));
-            }
-        }
-        Form::Text(conditions) => {
-            let mut body = "/(.|\\n)*/".to_owned();
-            for condition in conditions {
-                body.push_str(&format!(" & /{condition}/"));
-            }
-            if skeleton.is_token(VALUE_END) {
-                let text = format!("{}_TEXT_{number}", name.to_uppercase());
-                skeleton.rule(&text, &body);
-                out.push(format!("{text} {end}"));
-            } else {
-                body.push_str(&format!(" & ~/(.|\\n)*{}(.|\\n)*/", escape(VALUE_END)));
-                let text = format!("{name}_text_{number}");
-                skeleton.rule(&format!("{text}[suffix={}]", quote(VALUE_END)), &body);
-                out.push(text);
-            }
-        }
-        Form::Json(schema) => {
-            let value = skeleton.schema(
-                &format!("{name}_json_{number}"),
-                schema.clone(),
-                &tool.name,
-                &field.pointer,
-            )?;
-            out.push(format!("{value} {end}"));
-        }
-        Form::Either(forms) => {
-            for form in forms {
-                form_rules(skeleton, name, tool, field, form, out)?;
-            }
-        }
-    }
-    Ok(())
+    field.rules(skeleton, name, tool, |skeleton, value| match value {
+        Bare::Literal(text) => (!text.contains(VALUE_END)).then(|| format!("{} {end}", quote(text))),
+        Bare::Text(name, conditions) => Some(skeleton.bare_text(name, conditions, VALUE_END)),
+        Bare::Json(value) => Some(format!("{value} {end}")),
+    })
 }

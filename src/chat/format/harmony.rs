@@ -8,8 +8,8 @@ mod header;
 
 use super::{
     Family,
-    read::{Body, Cx, Thinking, Work},
-    skeleton::{Calls, Skeleton, any, fill, quote},
+    read::{Cx, Thinking, Work},
+    skeleton::{Skeleton, any, fill, quote},
 };
 use crate::{
     chat::{
@@ -60,23 +60,11 @@ impl Family for Harmony {
         true
     }
 
-    fn openers(&self, _: bool) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn read_call<'a>(&'a self, _: &'a mut Cx, _: &'static str) -> Work<'a, Body> {
-        Box::pin(async { Body::Failed })
-    }
-
     fn read_reply<'a>(&'a self, cx: &'a mut Cx) -> Work<'a, ()> {
         Box::pin(async move {
             while read_message(cx).await {}
             cx.out.end();
         })
-    }
-
-    fn calls(&self, _: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        Err(ToolError::Unsupported { reason: "Harmony has no calls outside messages".into() })
     }
 
     fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {

@@ -46,7 +46,7 @@ pub(super) async fn read_calls(cx: &mut Cx, shape: &Shape, close: Option<&'stati
     }
     let closers: Vec<&'static str> = close.into_iter().collect();
     let array = cx.reader.peek_char().await == Some('[');
-    let read = if array { read_array(cx, shape, "[").await } else { read_objects(cx, shape).await };
+    let read = if array { read_array(cx, shape).await } else { read_objects(cx, shape).await };
     if let Err(stop) = read {
         return cx.fail(stop, &closers).await;
     }
@@ -88,9 +88,9 @@ async fn read_objects(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> {
     }
 }
 
-/// An array of objects, each a call that is whole at its closing brace. `open` is what the array begins with.
-pub(super) async fn read_array(cx: &mut Cx, shape: &Shape, open: &str) -> Result<(), Stop> {
-    expect(cx, open).await?;
+/// An array of objects, each a call that is whole at its closing brace.
+pub(super) async fn read_array(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> {
+    cx.expect("[").await?;
     cx.reader.space().await;
     if cx.reader.take_text("]").await {
         return Ok(());
@@ -102,7 +102,7 @@ pub(super) async fn read_array(cx: &mut Cx, shape: &Shape, open: &str) -> Result
         if cx.reader.take_text("]").await {
             return Ok(());
         }
-        match expect(cx, ",").await {
+        match cx.expect(",").await {
             Ok(()) => cx.reader.space().await,
             // Its calls are whole all the same.
             Err(Stop::Ended) => return Ok(()),
@@ -118,12 +118,12 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
         (None, None, None);
     let mut bad = None;
     let members = async {
-        expect(cx, "{").await?;
+        cx.expect("{").await?;
         cx.reader.space().await;
         loop {
             let key = read_string(&mut cx.reader).await?;
             cx.reader.space().await;
-            expect(cx, ":").await?;
+            cx.expect(":").await?;
             cx.reader.space().await;
             let key = key.as_str();
             let is_object = cx.reader.peek_char().await.and_then(Json::begins) == Some(Json::Object);
@@ -167,7 +167,7 @@ pub(super) async fn read_object(cx: &mut Cx, shape: &Shape) -> Result<(), Stop> 
             if cx.reader.take_text("}").await {
                 return Ok(());
             }
-            expect(cx, ",").await?;
+            cx.expect(",").await?;
             cx.reader.space().await;
         }
     };
@@ -224,16 +224,6 @@ fn flush(cx: &mut Cx, json: &str) -> Option<()> {
             cx.arguments(json);
             Some(())
         }
-    }
-}
-
-pub(super) async fn expect(cx: &mut Cx, text: &str) -> Result<(), Stop> {
-    if cx.reader.take_text(text).await {
-        Ok(())
-    } else if cx.reader.is_end().await {
-        Err(Stop::Ended)
-    } else {
-        Err(Stop::Broken)
     }
 }
 

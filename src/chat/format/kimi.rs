@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Family,
-    read::{Body, Cx, Work},
+    read::{Body, Cx, Section, Work},
     skeleton::{Calls, Skeleton, any, quote},
 };
 use crate::chat::{
@@ -14,13 +14,16 @@ use crate::chat::{
     reply::{Stop, Unit, read_json},
 };
 
-const SECTION: &str = "<|tool_calls_section_begin|>";
-const SECTION_END: &str = "<|tool_calls_section_end|>";
+const CALLS: &str = "<|tool_calls_section_begin|>";
+const CALLS_END: &str = "<|tool_calls_section_end|>";
 const CALL: &str = "<|tool_call_begin|>";
 const CALL_END: &str = "<|tool_call_end|>";
 const ARGUMENTS: &str = "<|tool_call_argument_begin|>";
 /// Written for the section's marks now and then.
 const SINGULAR: [&str; 2] = ["<|tool_call_section_begin|>", "<|tool_call_section_end|>"];
+
+const SECTION: Section =
+    Section { call: &[CALL], end: &[CALLS_END, SINGULAR[1]], read: |cx| Box::pin(read_one(cx)) };
 
 /// The family.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl Family for Kimi {
     }
 
     fn markers(&self) -> Vec<&'static str> {
-        vec![SECTION, SECTION_END, CALL, CALL_END, ARGUMENTS, SINGULAR[0], SINGULAR[1]]
+        vec![CALLS, CALLS_END, CALL, CALL_END, ARGUMENTS, SINGULAR[0], SINGULAR[1]]
     }
 
     fn stops(&self) -> &'static [&'static str] {
@@ -44,12 +47,12 @@ impl Family for Kimi {
     }
 
     fn openers(&self, strict: bool) -> Vec<&'static str> {
-        if strict { vec![SECTION] } else { vec![SECTION, CALL, SINGULAR[0]] }
+        if strict { vec![CALLS] } else { vec![CALLS, CALL, SINGULAR[0]] }
     }
 
     fn read_call<'a>(&'a self, cx: &'a mut Cx, opener: &'static str) -> Work<'a, Body> {
         Box::pin(async move {
-            match read_calls(cx, opener == CALL).await {
+            match SECTION.read(cx, opener == CALL).await {
                 Ok(()) => Body::Done,
                 Err(stop) => cx.fail(stop, &[CALL_END]).await,
             }
@@ -58,7 +61,7 @@ impl Family for Kimi {
 
     fn calls(&self, skeleton: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
         let [begin, end, args, last] =
-            [CALL, CALL_END, ARGUMENTS, SECTION_END].map(|text| skeleton.marker(text));
+            [CALL, CALL_END, ARGUMENTS, CALLS_END].map(|text| skeleton.marker(text));
         let mut calls = Vec::new();
         for (index, tool) in skeleton.tools() {
             let arguments = skeleton.arguments(index)?;
@@ -67,48 +70,14 @@ impl Family for Kimi {
         }
         let calls = any(&calls);
         let more = if skeleton.plan.parallel { format!(" {calls}*") } else { String::new() };
-        Ok(Calls { open: SECTION, first: format!("{calls}{more} {last}"), more: String::new() })
+        Ok(Calls { open: CALLS, first: format!("{calls}{more} {last}"), more: String::new() })
     }
 
     fn instructions(&self, tools: &str) -> String {
         super::instructions(
             tools,
-            &format!(
-                "{SECTION}{CALL}functions.function-name:0{ARGUMENTS}{{arguments}}{CALL_END}{SECTION_END}"
-            ),
+            &format!("{CALLS}{CALL}functions.function-name:0{ARGUMENTS}{{arguments}}{CALL_END}{CALLS_END}"),
         )
-    }
-}
-
-async fn read_calls(cx: &mut Cx, inside: bool) -> Result<(), Stop> {
-    let mut inside = inside;
-    let mut any = false;
-    loop {
-        if !inside {
-            let here = cx.reader.at();
-            cx.reader.space().await;
-            if cx.take(SECTION_END).await || cx.take(SINGULAR[1]).await {
-                return Ok(());
-            }
-            if !cx.take(CALL).await {
-                let ended = cx.reader.is_end().await
-                    || cx.reader.find(&cx.marker(CALL)).await == crate::chat::reply::Found::Cut;
-                if !any {
-                    return Err(if ended { Stop::Ended } else { Stop::Broken });
-                }
-                if !ended {
-                    cx.reader.go(here);
-                } else if cx.reader.truncated() {
-                    while !cx.reader.is_end().await {
-                        cx.reader.skip(1);
-                    }
-                }
-                return Ok(());
-            }
-        }
-        inside = false;
-        any = true;
-        read_one(cx).await?;
     }
 }
 
@@ -133,10 +102,7 @@ async fn read_one(cx: &mut Cx) -> Result<(), Stop> {
         name = found;
     }
     cx.begin(&name, Some(id));
-    if cx.reader.peek_char().await != Some('{') {
-        return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-    }
-    cx.stream_json().await?;
+    cx.stream_object().await?;
     cx.end_with(CALL_END).await;
     Ok(())
 }

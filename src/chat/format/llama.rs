@@ -5,9 +5,9 @@ use super::{
     Family,
     json_calls::{Shape, object_rules, read_calls},
     read::{Body, Cx, Work},
-    skeleton::{Calls, GAP, Skeleton, escape_json},
+    skeleton::{GAP, Skeleton, escape_json},
 };
-use crate::{chat::error::ToolError, constraint::Grammar};
+use crate::chat::error::ToolError;
 
 const TAG: &str = "<|python_tag|>";
 
@@ -53,16 +53,8 @@ impl Family for Llama {
         Box::pin(read_calls(cx, &SHAPE, None))
     }
 
-    fn calls(&self, _: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
-        Err(ToolError::Unsupported { reason: "a call in this format is the whole reply".into() })
-    }
-
-    fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {
-        if skeleton.plan.tools.is_empty() {
-            let body = skeleton.body(None);
-            return skeleton.finish(&body);
-        }
-        let calls = object_rules(&mut skeleton, &SHAPE, false)?;
+    fn body(&self, skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
+        let calls = object_rules(skeleton, &SHAPE, false)?;
         let more = if skeleton.plan.parallel && skeleton.plan.required {
             // Trained to make one; only asked for several does it get the room.
             format!(" (/;\\x20?/ {calls})*")
@@ -71,25 +63,22 @@ impl Family for Llama {
         };
         let tag = skeleton.is_token(TAG).then(|| skeleton.marker(TAG));
         let names: Vec<String> = skeleton.plan.tools.iter().map(|tool| escape_json(&tool.name)).collect();
-        let tagged = tag.as_ref().map_or_else(|| calls.clone(), |tag| format!("{tag}? {calls}"));
-        let body = if skeleton.plan.required {
-            skeleton.after_space(&format!("{tagged}{more}"))
-        } else if let Some(answer) = skeleton.answer_part() {
-            // Both begin with a brace, and the lexer can't go back: the tag tells them apart.
-            let Some(tag) = tag else {
+        // Beside a schema for the answer, which begins with a brace, too, the tag tells the two apart: the lexer can't
+        // go back.
+        let optional = if skeleton.plan.answer.is_some() { "" } else { "?" };
+        let calls = match tag {
+            Some(tag) => format!("{tag}{optional} {calls}{more}"),
+            None if skeleton.plan.answer.is_some() => {
                 return Err(ToolError::Unsupported {
                     reason: "tools together with a schema for the answer need `<|python_tag|>`, which this model lacks".into(),
                 });
-            };
-            skeleton.after_space(&format!("({tag} {calls} | {answer})"))
-        } else {
-            let named = format!(
-                "[ \\t\\r\\n]*\\{{{GAP}(\"type\"{GAP}:{GAP}\"function\"{GAP},{GAP})?\"name\"{GAP}:{GAP}({})(.|\\n)*",
-                names.join("|")
-            );
-            let free = skeleton.free(&[], Some(&named));
-            format!("({free} | {tagged})")
+            }
+            None => format!("{calls}{more}"),
         };
-        skeleton.finish(&body)
+        let named = format!(
+            "\\{{{GAP}(\"type\"{GAP}:{GAP}\"function\"{GAP},{GAP})?\"name\"{GAP}:{GAP}({})(.|\\n)*",
+            names.join("|")
+        );
+        Ok(skeleton.whole(&calls, &named))
     }
 }

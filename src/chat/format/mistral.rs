@@ -96,7 +96,7 @@ impl Family for Mistral {
 async fn read(cx: &mut Cx) -> Result<(), Stop> {
     cx.reader.space().await;
     if cx.reader.peek_char().await == Some('[') {
-        return read_array(cx, &SHAPE, "[").await;
+        return read_array(cx, &SHAPE).await;
     }
     let from = cx.reader.at();
     let mut id = None;
@@ -108,9 +108,7 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
                 cx.reader.skip(1);
             }
             id = Some(cx.reader.since(from));
-            if !cx.take(ARGS).await {
-                return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-            }
+            cx.expect(ARGS).await?;
             break name;
         }
         if cx.take(ARGS).await || cx.reader.peek_char().await == Some('{') {
@@ -122,8 +120,7 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
             Some('[') if cx.reader.find_text(ARGS).await == crate::chat::reply::Found::Cut => {
                 return Err(Stop::Ended);
             }
-            None if cx.reader.is_end().await => return Err(Stop::Ended),
-            _ => return Err(Stop::Broken),
+            _ => return Err(cx.stop().await),
         }
     };
     let name = name.trim();
@@ -132,10 +129,7 @@ async fn read(cx: &mut Cx) -> Result<(), Stop> {
     }
     cx.begin(name, id);
     cx.reader.space().await;
-    if cx.reader.peek_char().await != Some('{') {
-        return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-    }
-    cx.stream_json().await?;
+    cx.stream_object().await?;
     cx.end(true);
     Ok(())
 }

@@ -53,6 +53,11 @@ use skeleton::{Calls, Plan, Skeleton};
 const THINK: (&str, &str) = ("<think>", "</think>");
 
 /// One family of models.
+///
+/// Where a reply is text with calls between markers, a family says by which markers ([`openers`](Self::openers)), how
+/// calls are read ([`read_call`](Self::read_call)) and written ([`calls`](Self::calls)). One whose replies are of
+/// another kind says how they are read ([`read_reply`](Self::read_reply)) and written ([`body`](Self::body) or
+/// [`grammar`](Self::grammar)).
 trait Family: Send + Sync + Debug {
     /// What messages and tests call it.
     fn name(&self) -> &'static str;
@@ -79,7 +84,9 @@ trait Family: Send + Sync + Debug {
         ""
     }
     /// The markers that begin calls; `strict` where a grammar has seen to it that only the first of them does.
-    fn openers(&self, strict: bool) -> Vec<&'static str>;
+    fn openers(&self, _strict: bool) -> Vec<&'static str> {
+        Vec::new()
+    }
     /// Whether that marker begins calls here.
     fn opens_at(&self, _opener: &str, _at_start: bool) -> bool {
         true
@@ -89,20 +96,28 @@ trait Family: Send + Sync + Debug {
         &[]
     }
     /// Reads what follows an opening marker.
-    fn read_call<'a>(&'a self, cx: &'a mut Cx, opener: &'static str) -> Work<'a, Body>;
+    fn read_call<'a>(&'a self, _cx: &'a mut Cx, _opener: &'static str) -> Work<'a, Body> {
+        Box::pin(async { Body::Failed })
+    }
     /// Reads a whole reply.
     fn read_reply<'a>(&'a self, cx: &'a mut Cx) -> Work<'a, ()> {
         Box::pin(read::read_spans(self, cx))
     }
-    /// The grammar of calls, for a family whose calls begin with a marker.
-    fn calls(&self, skeleton: &mut Skeleton<'_>) -> Result<Calls, ToolError>;
+    /// The grammar of calls that begin with a marker.
+    fn calls(&self, _: &mut Skeleton<'_>) -> Result<Calls, ToolError> {
+        Err(ToolError::Unsupported { reason: "calls in this format don't begin with a marker".into() })
+    }
+    /// The grammar of what follows the thoughts, where there are tools.
+    fn body(&self, skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
+        let calls = self.calls(skeleton)?;
+        Ok(skeleton.body(Some(calls)))
+    }
     /// The grammar of a whole reply.
     fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {
-        let calls = match skeleton.plan.tools {
-            [] => None,
-            _ => Some(self.calls(&mut skeleton)?),
+        let body = match skeleton.plan.tools {
+            [] => skeleton.body(None),
+            _ => self.body(&mut skeleton)?,
         };
-        let body = skeleton.body(calls);
         skeleton.finish(&body)
     }
     /// Whether thoughts have a place of their own in every reply, so that a constraint never forbids them.

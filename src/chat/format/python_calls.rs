@@ -7,17 +7,14 @@ use serde_json::Value;
 use super::{
     Family,
     fields::{Field, Kinds, any_order, fields, parameter},
-    json_calls::{PLAIN, expect, read_array},
+    json_calls::{PLAIN, read_array},
     read::{Body, Cx, Work},
     skeleton::{Calls, GAP, Skeleton, any, escape, quote},
 };
-use crate::{
-    chat::{
-        error::ToolError,
-        reply::{Stop, json_text, read_literal},
-        tool::Tool,
-    },
-    constraint::Grammar,
+use crate::chat::{
+    error::ToolError,
+    reply::{Stop, json_text, read_literal},
+    tool::Tool,
 };
 
 /// A family of this kind.
@@ -98,28 +95,15 @@ impl Family for Python {
         Ok(Calls { open, first: format!("{list} {close}"), more: String::new() })
     }
 
-    fn grammar(&self, mut skeleton: Skeleton<'_>) -> Result<Grammar, ToolError> {
+    fn body(&self, skeleton: &mut Skeleton<'_>) -> Result<String, ToolError> {
         let tagged = self.tags.is_some_and(|(open, _)| skeleton.is_token(open));
-        if skeleton.plan.tools.is_empty() || !self.bare || tagged {
-            let calls = match skeleton.plan.tools {
-                [] => None,
-                _ => Some(self.calls(&mut skeleton)?),
-            };
-            let body = skeleton.body(calls);
-            return skeleton.finish(&body);
+        if !self.bare || tagged {
+            let calls = self.calls(skeleton)?;
+            return Ok(skeleton.body(Some(calls)));
         }
-        let list = list_rules(&mut skeleton)?;
-        let body = if skeleton.plan.required {
-            skeleton.after_space(&list)
-        } else if let Some(answer) = skeleton.answer_part() {
-            skeleton.after_space(&format!("({list} | {answer})"))
-        } else {
-            let names: Vec<String> = skeleton.plan.tools.iter().map(|tool| escape(&tool.name)).collect();
-            let named = format!("[ \\t\\r\\n]*\\[[ \\t\\r\\n]*({})\\((.|\\n)*", names.join("|"));
-            let free = skeleton.free(&[], Some(&named));
-            format!("({free} | {list})")
-        };
-        skeleton.finish(&body)
+        let list = list_rules(skeleton)?;
+        let names: Vec<String> = skeleton.plan.tools.iter().map(|tool| escape(&tool.name)).collect();
+        Ok(skeleton.whole(&list, &format!("\\[[ \\t\\r\\n]*({})\\((.|\\n)*", names.join("|"))))
     }
 
     fn instructions(&self, tools: &str) -> String {
@@ -135,18 +119,18 @@ impl Family for Python {
 
 async fn read_list(cx: &mut Cx, bare: bool) -> Result<(), Stop> {
     let from = cx.reader.at();
-    expect(cx, "[").await?;
+    cx.expect("[").await?;
     cx.reader.space().await;
     if !bare && cx.reader.peek_char().await == Some('{') {
         cx.reader.go(from);
-        return read_array(cx, &PLAIN, "[").await;
+        return read_array(cx, &PLAIN).await;
     }
     if cx.reader.take_text("]").await {
         return if bare { Err(Stop::Broken) } else { Ok(()) };
     }
     loop {
         let name = identifier(cx).await?;
-        expect(cx, "(").await?;
+        cx.expect("(").await?;
         if bare && cx.tool(&name).is_none() {
             return Err(Stop::Broken);
         }
@@ -157,7 +141,7 @@ async fn read_list(cx: &mut Cx, bare: bool) -> Result<(), Stop> {
         if cx.reader.take_text("]").await {
             return Ok(());
         }
-        match expect(cx, ",").await {
+        match cx.expect(",").await {
             Ok(()) => cx.reader.space().await,
             Err(Stop::Ended) => return Ok(()),
             Err(stop) => return Err(stop),
@@ -170,7 +154,7 @@ async fn read_arguments(cx: &mut Cx) -> Result<(), Stop> {
     let mut first = true;
     while !cx.reader.take_text(")").await {
         if !first {
-            expect(cx, ",").await?;
+            cx.expect(",").await?;
             cx.reader.space().await;
             if cx.reader.take_text(")").await {
                 break;
@@ -178,7 +162,7 @@ async fn read_arguments(cx: &mut Cx) -> Result<(), Stop> {
         }
         let key = identifier(cx).await?;
         cx.reader.space().await;
-        expect(cx, "=").await?;
+        cx.expect("=").await?;
         cx.reader.space().await;
         let value = read_literal(&mut cx.reader).await?;
         cx.arguments(&format!("{}{}: {value}", if first { "{" } else { ", " }, json_text(&key)));
@@ -196,8 +180,7 @@ async fn identifier(cx: &mut Cx) -> Result<String, Stop> {
     }
     match cx.reader.since(from) {
         name if !name.is_empty() => Ok(name),
-        _ if cx.reader.is_end().await => Err(Stop::Ended),
-        _ => Err(Stop::Broken),
+        _ => Err(cx.stop().await),
     }
 }
 

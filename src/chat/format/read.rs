@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use super::{Family, markers::Markers};
 use crate::chat::{
-    reply::{Found, Kind, Marker, Out, Reader, Stop, Unit, read_json},
+    reply::{Found, Kind, Marker, Out, Reader, Stop, Unit, json_text, read_json},
     tool::Tool,
 };
 
@@ -90,6 +90,77 @@ impl Cx {
         self.reader.take(&marker).await
     }
 
+    /// Takes the first of these that stands here.
+    pub(in crate::chat) async fn take_any(&mut self, texts: &[&'static str]) -> bool {
+        for text in texts {
+            if self.take(text).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a marker or text that must stand here.
+    pub(in crate::chat) async fn expect(&mut self, text: &'static str) -> Result<(), Stop> {
+        let marker = self.marker(text);
+        match self.reader.find(&marker).await {
+            Found::Yes(length) => {
+                self.reader.skip(length);
+                Ok(())
+            }
+            Found::Cut => Err(Stop::Ended),
+            Found::No => Err(self.stop().await),
+        }
+    }
+
+    /// Why nothing of what must stand here does.
+    pub(in crate::chat) async fn stop(&self) -> Stop {
+        if self.reader.is_end().await { Stop::Ended } else { Stop::Broken }
+    }
+
+    /// The text up to a marker, which is taken. `streamed` is text of the arguments' JSON as it comes.
+    pub(in crate::chat) async fn until(&mut self, end: &'static str, streamed: bool) -> Result<String, Stop> {
+        let (marker, from) = (self.marker(end), self.reader.at());
+        loop {
+            let here = self.reader.at();
+            match self.reader.find(&marker).await {
+                Found::Yes(length) => {
+                    self.reader.skip(length);
+                    return Ok(self.reader.text(from, here));
+                }
+                Found::Cut if self.reader.truncated() => return Err(Stop::Ended),
+                _ => {}
+            }
+            match self.reader.peek_char().await {
+                Some(c) => {
+                    self.reader.skip(1);
+                    if streamed {
+                        self.quoted(c);
+                    }
+                }
+                None => return Err(self.stop().await),
+            }
+        }
+    }
+
+    /// Takes JSON, whatever its texts hold, and the marker after it into the arguments; nothing where they don't stand
+    /// here.
+    pub(in crate::chat) async fn json_before(&mut self, end: &'static str) -> bool {
+        let here = self.reader.at();
+        self.reader.space().await;
+        let from = self.reader.at();
+        if read_json(&mut self.reader, |_| {}).await.is_ok() {
+            let json = self.reader.since(from);
+            self.reader.space().await;
+            if self.take(end).await {
+                self.arguments(&json);
+                return true;
+            }
+        }
+        self.reader.go(here);
+        false
+    }
+
     pub(in crate::chat) fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
@@ -128,6 +199,20 @@ impl Cx {
         if self.call == Some(true) {
             self.out.arguments(json);
         }
+    }
+
+    /// A character inside a text of the arguments.
+    pub(in crate::chat) fn quoted(&mut self, c: char) {
+        let quoted = json_text(c.encode_utf8(&mut [0; 4]));
+        self.arguments(&quoted[1..quoted.len() - 1]);
+    }
+
+    /// Reads an object into the call's arguments as it comes.
+    pub(in crate::chat) async fn stream_object(&mut self) -> Result<(), Stop> {
+        if self.reader.peek_char().await != Some('{') {
+            return Err(self.stop().await);
+        }
+        self.stream_json().await
     }
 
     /// Reads a JSON value into the call's arguments as it comes.
@@ -207,7 +292,7 @@ impl Cx {
     /// The rest of broken arguments, up to a closing marker.
     async fn raw_until(&mut self, closers: &[&'static str]) {
         while let Some(unit) = self.reader.peek().await {
-            if self.closes(closers).await {
+            if self.take_any(closers).await {
                 return;
             }
             self.reader.skip(1);
@@ -217,21 +302,13 @@ impl Cx {
     }
 
     async fn skip_to_close(&mut self, closers: &[&'static str]) {
-        while !self.reader.is_end().await && !self.closes(closers).await {
+        while !self.reader.is_end().await && !self.take_any(closers).await {
             self.reader.skip(1);
         }
     }
 
-    async fn closes(&mut self, closers: &[&'static str]) -> bool {
-        for close in closers {
-            if self.take(close).await {
-                return true;
-            }
-        }
-        false
-    }
-
-    async fn skip_rest(&mut self) {
+    /// Drops the rest of the reply.
+    pub(in crate::chat) async fn skip_rest(&mut self) {
         while !self.reader.is_end().await {
             self.reader.skip(1);
         }
@@ -257,6 +334,45 @@ impl Cx {
     async fn drop_cut(&mut self) {
         self.out.marker();
         self.skip_rest().await;
+    }
+}
+
+/// Markers around the calls of a section, and what else they are spelled as.
+pub(super) struct Section {
+    pub(super) call: &'static [&'static str],
+    pub(super) end: &'static [&'static str],
+    /// Reads a call after the marker that begins it.
+    pub(super) read: for<'a> fn(&'a mut Cx) -> Work<'a, Result<(), Stop>>,
+}
+
+impl Section {
+    /// Reads calls, one or more, up to the mark that ends the section or to something else; `inside` where the marker
+    /// of the first was taken.
+    pub(super) async fn read(&self, cx: &mut Cx, inside: bool) -> Result<(), Stop> {
+        let mut first = true;
+        loop {
+            if !(first && inside) {
+                let here = cx.reader.at();
+                cx.reader.space().await;
+                if cx.take_any(self.end).await {
+                    return Ok(());
+                }
+                if !cx.take_any(self.call).await {
+                    let cut = cx.reader.find(&cx.marker(self.call[0])).await == Found::Cut;
+                    if first {
+                        return Err(if cut { Stop::Ended } else { cx.stop().await });
+                    }
+                    if cut && cx.reader.truncated() {
+                        cx.skip_rest().await;
+                    } else if !cx.reader.is_end().await {
+                        cx.reader.go(here);
+                    }
+                    return Ok(());
+                }
+            }
+            first = false;
+            (self.read)(cx).await?;
+        }
     }
 }
 

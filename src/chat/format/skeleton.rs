@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 
 use super::{markers::Markers, read::Thinking};
 use crate::{
-    chat::{error::ToolError, tool::Tool},
+    chat::{
+        error::ToolError,
+        tool::{InputGrammar, Tool},
+    },
     constraint::{Constraint, Grammar, JsonSchema, Part, SchemaOptions, Whitespace},
     limits::Limits,
     token::TokenId,
@@ -102,6 +105,18 @@ impl<'a> Skeleton<'a> {
     /// The arguments of a tool as JSON: a reference to their grammar.
     pub(super) fn arguments(&mut self, index: usize) -> Result<String, ToolError> {
         let tool = self.plan.tools[index];
+        if let Some(input) = tool.input_grammar()? {
+            let (name, label) = (format!("arguments_{index}"), format!("tool {:?}", tool.name));
+            let limits = self.plan.limits;
+            let grammar = match input {
+                InputGrammar::Lark(text) => Grammar::quoted_lark("input", text, limits),
+                InputGrammar::Regex(pattern) => Grammar::quoted_regex("input", pattern, limits),
+            };
+            let grammar = grammar.map_err(|error| error.within(label.as_str()))?;
+            let reference = format!("@{name}");
+            self.parts.push(Part { name, label, grammar });
+            return Ok(reference);
+        }
         let schema = tool.arguments_schema()?;
         self.schema(&format!("arguments_{index}"), schema, &tool.name, "")
     }
@@ -161,6 +176,37 @@ impl<'a> Skeleton<'a> {
             self.rule(&format!("before[suffix={}]", quote(open)), &format!("/(.|\\n)*/{not}"));
             format!("({free} | before {first}{more})")
         }
+    }
+
+    /// What follows the thoughts, for a family whose calls are a whole reply. Free text isn't of the form `named` (a
+    /// regular expression), perhaps after white space.
+    pub(super) fn whole(&mut self, calls: &str, named: &str) -> String {
+        if self.plan.required {
+            return self.after_space(calls);
+        }
+        if let Some(answer) = self.answer_part() {
+            return self.after_space(&format!("({calls} | {answer})"));
+        }
+        let free = self.free(&[], Some(&format!("[ \\t\\r\\n]*{named}")));
+        format!("({free} | {calls})")
+    }
+
+    /// A text written bare, and the marker that ends it: one that matches all of `conditions` (regular expressions) and,
+    /// where the marker is spelled, doesn't hold it.
+    pub(super) fn bare_text(&mut self, name: &str, conditions: &[String], end: &str) -> String {
+        let mut body = "/(.|\\n)*/".to_owned();
+        for condition in conditions {
+            body.push_str(&format!(" & /{condition}/"));
+        }
+        if self.is_token(end) {
+            let text = format!("{}_TEXT", name.to_uppercase());
+            self.rule(&text, &body);
+            return format!("{text} {}", self.marker(end));
+        }
+        body.push_str(&format!(" & ~/(.|\\n)*{}(.|\\n)*/", escape(end)));
+        let text = format!("{name}_text");
+        self.rule(&format!("{text}[suffix={}]", quote(end)), &body);
+        text
     }
 
     /// White space may come between reasoning and what follows it.

@@ -4,13 +4,13 @@
 
 use super::{
     Family,
-    fields::{Field, Form, Kinds, any_order, convert, fields, parameter},
+    fields::{Bare, Field, Kinds, any_order, convert, fields, parameter},
     read::{Body, Cx, Work},
     skeleton::{Calls, Skeleton, any, escape, quote},
 };
 use crate::chat::{
     error::ToolError,
-    reply::{Found, Stop, json_text, read_json},
+    reply::{Found, Stop, json_text},
     tool::Tool,
 };
 
@@ -106,10 +106,7 @@ impl Xml {
                 if cx.take(self.outer.1).await {
                     return Ok(());
                 }
-                if !cx.reader.take_text(self.call.0).await {
-                    let cut = cx.reader.find_text(self.call.0).await == Found::Cut;
-                    return Err(if cut || cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
-                }
+                cx.expect(self.call.0).await?;
             }
             inside = false;
             self.read_call_body(cx).await?;
@@ -191,20 +188,8 @@ impl Xml {
             schema.map(|schema| Kinds::allowed(schema, root))
         });
         let kinds = kinds.flatten();
-        let here = cx.reader.at();
-        if kinds.is_some_and(|kinds| !kinds.string) {
-            // JSON ends where it ends, whatever its strings hold.
-            cx.reader.space().await;
-            let from = cx.reader.at();
-            if read_json(&mut cx.reader, |_| {}).await.is_ok() {
-                let json = cx.reader.since(from);
-                cx.reader.space().await;
-                if cx.reader.take_text(self.parameter.2).await {
-                    cx.arguments(&json);
-                    return Ok(());
-                }
-            }
-            cx.reader.go(here);
+        if kinds.is_some_and(|kinds| !kinds.string) && cx.json_before(self.parameter.2).await {
+            return Ok(());
         }
         let led = cx.reader.peek_char().await == Some('\n');
         if self.framed && led {
@@ -224,13 +209,12 @@ impl Xml {
                 Err(stop) => return Err(stop),
             }
             let Some(c) = cx.reader.peek_char().await else {
-                return Err(if cx.reader.is_end().await { Stop::Ended } else { Stop::Broken });
+                return Err(cx.stop().await);
             };
             cx.reader.skip(1);
             at_line_start = c == '\n';
             if streams {
-                let quoted = json_text(c.encode_utf8(&mut [0; 4]));
-                cx.arguments(&quoted[1..quoted.len() - 1]);
+                cx.quoted(c);
             }
         };
         if let Ok(Some(length)) = self.value_ends(cx, at_line_start).await {
@@ -310,45 +294,17 @@ impl Xml {
                 reason: "a name with such characters can't be written in this model's format".into(),
             });
         }
-        let form = field.form(tool)?;
-        let mut alternatives = Vec::new();
-        self.form_rules(skeleton, name, tool, field, &form, &mut alternatives)?;
-        skeleton.rule(name, &any(&alternatives));
-        Ok(())
-    }
-
-    fn form_rules(
-        &self,
-        skeleton: &mut Skeleton<'_>,
-        name: &str,
-        tool: &Tool,
-        field: &Field,
-        form: &Form,
-        out: &mut Vec<String>,
-    ) -> Result<(), ToolError> {
         let frame = if self.framed { "\n" } else { "" };
         let close = format!("{frame}{}\n", self.parameter.2);
-        let typed = |text: bool| self.typed.map_or("", |(string, other)| if text { string } else { other });
-        let open = |text: bool| {
-            format!("{}{}{}{}{frame}", self.parameter.0, field.key, typed(text), self.parameter.1)
-        };
-        let number = out.len();
-        match form {
-            Form::Literals(texts) => {
-                for text in texts {
-                    if self.tags().iter().any(|tag| text.contains(tag))
-                        || (!self.framed && text.starts_with('\n') && text.ends_with('\n'))
-                    {
-                        return Err(ToolError::Arguments {
-                            tool: tool.name.clone(),
-                            pointer: format!("{}/enum", field.pointer),
-                            reason: format!("{text:?} can't be written bare in this model's format"),
-                        });
-                    }
-                    out.push(quote(&format!("{}{text}{close}", open(true))));
-                }
+        let typed = self.typed.unwrap_or_default();
+        let open = |kind: &str| format!("{}{}{kind}{}{frame}", self.parameter.0, field.key, self.parameter.1);
+        let rules = field.rules(skeleton, name, tool, |skeleton, value| match value {
+            Bare::Literal(text) => {
+                let framed = !self.framed && text.starts_with('\n') && text.ends_with('\n');
+                let bare = !framed && !self.tags().iter().any(|tag| text.contains(tag));
+                bare.then(|| quote(&format!("{}{text}{close}", open(typed.0))))
             }
-            Form::Text(conditions) => {
+            Bare::Text(name, conditions) => {
                 let mut body = "/(.|\\n)*/".to_owned();
                 for condition in conditions {
                     body.push_str(&format!(" & /{condition}/"));
@@ -359,25 +315,12 @@ impl Xml {
                 if !self.framed {
                     body.push_str(" & ~/\\n((.|\\n)*\\n)?/");
                 }
-                let value = format!("{name}_text_{number}");
-                skeleton.rule(&format!("{value}[suffix={}]", quote(&close)), &body);
-                out.push(format!("{} {value}", quote(&open(true))));
+                skeleton.rule(&format!("{name}_text[suffix={}]", quote(&close)), &body);
+                Some(format!("{} {name}_text", quote(&open(typed.0))))
             }
-            Form::Json(schema) => {
-                let value = skeleton.schema(
-                    &format!("{name}_json_{number}"),
-                    schema.clone(),
-                    &tool.name,
-                    &field.pointer,
-                )?;
-                out.push(format!("{} {value} {}", quote(&open(false)), quote(&close)));
-            }
-            Form::Either(forms) => {
-                for form in forms {
-                    self.form_rules(skeleton, name, tool, field, form, out)?;
-                }
-            }
-        }
+            Bare::Json(value) => Some(format!("{} {value} {}", quote(&open(typed.1)), quote(&close))),
+        })?;
+        skeleton.rule(name, &rules);
         Ok(())
     }
 
@@ -397,8 +340,7 @@ pub(super) async fn read_name(cx: &mut Cx, end: &str) -> Result<String, Stop> {
         }
         match cx.reader.peek_char().await {
             Some(c) if c != '\n' && c != '<' => cx.reader.skip(1),
-            None if cx.reader.is_end().await => return Err(Stop::Ended),
-            _ => return Err(Stop::Broken),
+            _ => return Err(cx.stop().await),
         }
     }
 }
