@@ -1,4 +1,6 @@
-# make test   everything that must pass: format, lints, tests, documentation tests, the Python package
+# make test   everything that must pass: format, lints, tests, documentation tests, the
+#             vendors' clients against the server, the Python package
+# make clients  the server with the vendors' own clients (OpenAI's in Python and JavaScript, Anthropic's, Ollama's), and under load
 # make python  the Python package alone: built into .venv, its tests, types and style
 # make python-hosts  the same with every host that can be had: torch and llama-cpp-python are large, or slow to build
 # make bench  coverage and speed on public collections, beside other engines; writes benches/RESULTS.md. Needs the data
@@ -29,18 +31,27 @@ VENV ?= .venv
 VENV_PYTHON = $(VENV)/bin/python
 WHEELS = $(or $(CARGO_TARGET_DIR),target)/wheels
 
-.PHONY: test lint fixtures python python-lint python-build python-test python-hosts microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
+.PHONY: test lint fixtures clients python python-lint python-build python-test python-hosts microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
 
 test: lint fixtures
 	MASKWRIGHT_REQUIRE_FIXTURES=1 $(CARGO) test --release --locked --lib --bins --tests --no-fail-fast
 	$(CARGO) test --release --locked --doc
-	$(MAKE) python
+	$(MAKE) clients python
 	@echo "make test: all passed"
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --no-default-features --lib -- -D warnings
+
+# The command that the tests have built is the one that serves.
+clients: fixtures $(VENV)/clients
+	$(VENV_PYTHON) -m pytest -q tests/clients
+
+$(VENV)/clients: tests/clients/requirements.txt tests/clients/package.json | $(VENV_PYTHON)
+	$(VENV_PYTHON) -m pip install --quiet --requirement tests/clients/requirements.txt
+	if command -v npm > /dev/null; then npm install --prefix tests/clients --no-audit --no-fund --no-package-lock --silent; fi
+	touch $@
 
 python: fixtures python-build python-lint python-test
 

@@ -176,12 +176,12 @@ def test_models_are_listed(client, server):
 
 
 def test_the_client_of_javascript(server):
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not node or not npm:
+    node = shutil.which("node")
+    if not node:
         pytest.skip("there is no node here")
     here = pathlib.Path(__file__).parent
     if not (here / "node_modules" / "openai").exists():
-        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--no-package-lock"], cwd=here, check=True)
+        pytest.skip("`make clients` installs OpenAI's client for JavaScript")
     script = subprocess.run(
         [node, "stream.mjs", server.address, server.key, server.model],
         cwd=here, capture_output=True, text=True, timeout=300,
