@@ -195,7 +195,7 @@ fn load(args: &ServeArgs, config: &Config, settings: &ServeSettings) -> Result<V
             card.device,
             card.context
         )?;
-        served.push(Served::new(shown, Service::start(local, options.clone())?, None));
+        served.push(Served::new(shown, Service::start(local, options)?, None));
     }
     Ok(served)
 }
