@@ -42,6 +42,7 @@
 //! |---|---|---|
 //! | `cli` | yes | the command `maskwright` |
 //! | `server` | yes | [`backend::Service`]: many replies at a time |
+//! | `server` | yes | many replies at a time, and the HTTP APIs over them |
 //! | `candle` | yes | models from GGUF files |
 //! | `hub` | yes | fetching models |
 //! | `cuda`, `metal`, `accelerate`, `mkl` | no | candle's accelerators |

@@ -1,6 +1,12 @@
 //! `maskwright serve`: models behind HTTP APIs.
 
-use std::{io::Write, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    io::{IsTerminal, Write},
+    net::IpAddr,
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Args;
 
@@ -116,7 +122,11 @@ fn log(config: &Config) {
     let words = config.log.as_deref().unwrap_or("warn,maskwright=info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(words);
     // One that was set already, by a test, stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .try_init();
 }
 
 fn settings(args: &ServeArgs, config: &Config) -> Result<ServeSettings, Failure> {

@@ -237,7 +237,9 @@ impl Output {
             fields["incomplete_details"] = json!({"reason": "max_output_tokens"});
         }
         if let Some(keep) = self.keep.take() {
-            let message = std::mem::replace(&mut self.message, Message::assistant(""));
+            let mut message = std::mem::replace(&mut self.message, Message::assistant(""));
+            // A call that was cut off can't be shown to the model as one that it made.
+            message.tool_calls.retain(|call| serde_json::from_str::<Value>(&call.arguments).is_ok());
             keep.store(message, &self.response());
         }
         frames.push(self.whole(if cut { "response.incomplete" } else { "response.completed" }));
