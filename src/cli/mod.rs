@@ -28,7 +28,7 @@ mod serve;
 mod test;
 mod vectors;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
@@ -38,7 +38,23 @@ use args::{Cli, Command};
 #[must_use]
 pub fn main() -> ExitCode {
     // clap prints usage errors itself and exits with 2.
-    let result = match Cli::parse().command {
+    execute(Cli::parse())
+}
+
+/// Runs a command line, the first word of which is the program's name: for a process that isn't the command itself.
+///
+/// ```
+/// use std::process::ExitCode;
+/// let words = ["maskwright", "check", "--json-schema", "no-such-file.json"];
+/// assert_eq!(maskwright::cli::main_from(words.map(Into::into)), ExitCode::from(2));
+/// ```
+#[must_use]
+pub fn main_from(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    execute(Cli::parse_from(words))
+}
+
+fn execute(cli: Cli) -> ExitCode {
+    let result = match cli.command {
         Command::Run(args) => run::run(&args),
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::serve(&args),

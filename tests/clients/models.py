@@ -5,7 +5,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Literal, Optional, Union
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel as Base
+from pydantic import ConfigDict, Field
+
+
+class BaseModel(Base):
+    """Closed, so that a small model comes to an end."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Color(str, Enum):
@@ -26,7 +33,7 @@ class Country(BaseModel):
 
 class Node(BaseModel):
     value: int = Field(ge=0, le=9)
-    children: list[Node] = Field(default_factory=list, max_length=1)
+    next: Optional[Node] = None
 
 
 class Cat(BaseModel):
@@ -43,5 +50,8 @@ class Pet(BaseModel):
     animal: Annotated[Union[Cat, Dog], Field(discriminator="kind")]
 
 
-ALL = [City, Country, Node, Pet]
+FLAT = [City, Country, Pet]
+ALL = [*FLAT, Node]
+# A small model likes to go on as it began; this makes it come to an end of a recursive one.
+ENDING = 2.0
 PROMPT = "Tell me something about France, in JSON."

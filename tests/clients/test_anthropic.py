@@ -41,11 +41,11 @@ def test_a_text_and_its_usage(client, server):
 
 
 def test_a_stream_is_the_same_message(client, server):
-    with client.messages.stream(**asked(server, max_tokens=20, temperature=0)) as stream:
+    with client.messages.stream(**asked(server, max_tokens=20, extra_body={"temperature": 0})) as stream:
         text = "".join(stream.text_stream)
     message = stream.get_final_message()
     assert message.content[0].text == text
-    whole = client.messages.create(**asked(server, max_tokens=20, temperature=0))
+    whole = client.messages.create(**asked(server, max_tokens=20, extra_body={"temperature": 0}))
     assert whole.content[0].text == text
 
 

@@ -35,9 +35,10 @@ def test_a_text_whole_and_streamed(client, server):
 
 @pytest.mark.parametrize("model", models.ALL)
 def test_models_of_data_parse(client, server, model):
-    reply = client.chat(**asked(server, format=model.model_json_schema(), options={"num_predict": 400}))
+    given = {"format": model.model_json_schema(), "options": {"frequency_penalty": models.ENDING, "seed": 1}}
+    reply = client.chat(**asked(server, **given))
     model.model_validate_json(reply.message.content)
-    reply = client.generate(model=server.model, prompt=models.PROMPT, format=model.model_json_schema())
+    reply = client.generate(model=server.model, prompt=models.PROMPT, **given)
     model.model_validate_json(reply.response)
 
 

@@ -9,7 +9,7 @@ use maskwright::{
 
 use super::*;
 
-/// A model whose device takes its time when it reads a tilde, and fails when it reads an exclamation mark.
+/// A model whose device takes its time when it reads a tilde, and fails when what it is fed ends with an exclamation mark.
 struct Fragile(Scripted);
 
 struct FragileSession<'m>(Box<dyn Session + 'm>);
@@ -42,7 +42,7 @@ impl Session for FragileSession<'_> {
     }
 
     fn feed(&mut self, work: &[(SequenceId, &[TokenId])]) -> Result<Vec<Logits<'_>>, ModelError> {
-        if work.iter().any(|(_, tokens)| *tokens == [u32::from(b'!')]) {
+        if work.iter().any(|(_, tokens)| tokens.last() == Some(&u32::from(b'!'))) {
             return Err(ModelError::Device("a secret of the device".into()));
         }
         if work.iter().any(|(_, tokens)| *tokens == [u32::from(b'~')]) {

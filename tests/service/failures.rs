@@ -123,7 +123,7 @@ fn a_step_that_is_refused_costs_the_others_nothing() {
     only_the_bad_fail(&service, &[], |_| false);
     let all = service.stats();
     // Had anything been read again, fewer replies would have taken as much.
-    assert!(good.fed_tokens < all.fed_tokens && good.reused_tokens <= all.reused_tokens, "{good:?} {all:?}");
+    assert!(good.fed_tokens < all.fed_tokens, "{good:?} {all:?}");
 }
 
 /// A model whose logits aren't numbers after "BAD".
