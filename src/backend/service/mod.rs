@@ -78,7 +78,8 @@ pub struct ServiceOptions {
     pub prefill_chunk: usize,
     /// Ended sequences whose state is kept for prompts that begin alike. Default 16.
     pub kept_prefixes: usize,
-    /// Tokens of all of them together. Default 16,384.
+    /// Tokens of all of them together, which hold about as much memory each as a token of a running reply: on the
+    /// processor 46 kB for SmolLM2 135M, 256 kB for Llama 3.1 8B. Default 4,096.
     pub kept_tokens: usize,
 }
 
@@ -91,7 +92,7 @@ impl Default for ServiceOptions {
             request_seconds: Duration::from_secs(600),
             prefill_chunk: 32,
             kept_prefixes: 16,
-            kept_tokens: 16 << 10,
+            kept_tokens: 4 << 10,
         }
     }
 }

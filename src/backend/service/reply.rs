@@ -93,20 +93,30 @@ impl Reply {
 
     /// Whether a token is to be drawn.
     pub(super) fn goes_on(&mut self) -> Result<(), End> {
-        let goes_on = guarded("the reply", || self.draft.goes_on())?;
-        self.speak();
-        if goes_on { Ok(()) } else { Err(End::Over) }
+        self.take(|reply| reply.draft.goes_on())
     }
 
     /// Draws a token and sends what comes of it.
     pub(super) fn draw(&mut self, logits: &Logits<'_>, mask: Option<&TokenMask>) -> Result<(), End> {
-        let is_first = !self.draft.has_begun();
-        guarded("the reply", || self.draft.draw(logits, mask))?;
-        self.speak();
-        if is_first {
-            self.first_token = Some(self.asked.elapsed());
-        }
-        self.goes_on()
+        self.take(|reply| {
+            let is_first = !reply.draft.has_begun();
+            reply.draft.draw(logits, mask)?;
+            reply.speak();
+            if is_first {
+                reply.first_token = Some(reply.asked.elapsed());
+            }
+            reply.draft.goes_on()
+        })
+    }
+
+    /// Takes a step, which says whether the reply goes on, and sends what is ready.
+    fn take(&mut self, step: impl FnOnce(&mut Self) -> Result<bool, GenerateError>) -> Result<(), End> {
+        let goes_on = guarded("the reply", || {
+            let goes_on = step(self);
+            self.speak();
+            goes_on
+        })?;
+        if goes_on { Ok(()) } else { Err(End::Over) }
     }
 
     /// Sends what is ready.
@@ -135,14 +145,11 @@ impl Reply {
         counters.change(|stats| self.count(stats));
         let Self { draft, mut reader, outlet, place, .. } = self;
         let end = match end {
-            End::Over => match guarded("the reply", || draft.finish()) {
-                Ok(finish) => {
-                    reader.finish(finish);
-                    outlet.send(std::iter::from_fn(|| reader.next()));
-                    End::Over
-                }
-                Err(error) => End::from(error),
-            },
+            End::Over => {
+                let finished = guarded("the reply", || draft.finish().map(|finish| reader.finish(finish)));
+                outlet.send(std::iter::from_fn(|| reader.next()));
+                finished.map_or_else(End::from, |()| End::Over)
+            }
             end => end,
         };
         counters.change(|stats| match &end {
@@ -171,5 +178,18 @@ pub(super) fn guarded<T, E: Into<BackendError>>(
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(Into::into),
         Err(_) => Err(BackendError::Panicked { what }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_and_a_reader_that_leaves_is_none() {
+        let caught = guarded("it", || -> Result<(), BackendError> { panic!("made to panic") });
+        assert!(matches!(caught, Err(BackendError::Panicked { what: "it" })));
+        assert!(matches!(End::from(caught.unwrap_err()), End::Failed(_)));
+        assert!(matches!(End::from(BackendError::from(GenerateError::Interrupted)), End::Gone));
     }
 }
