@@ -18,7 +18,7 @@ use super::{
     lexers::{Lexers, ProbeSource, Source},
     masks::Masks,
     memo::Memo,
-    parser::Guarded,
+    parser::{Guarded, Panics},
     probe::{Probe, Slices},
     verify::Verifier,
 };
@@ -43,7 +43,7 @@ pub struct Compiler {
 #[non_exhaustive]
 pub struct CompilerOptions {
     /// Whether llguidance's own masks are computed beside ours and compared, so that a difference fails the
-    /// sequence. Slow; default false.
+    /// sequence, and so does a panic of the engine. Slow; default false.
     pub verify_masks: bool,
 }
 
@@ -56,6 +56,7 @@ struct Engine {
     slices: Arc<Slices>,
     /// For what is watched beside grammars.
     tokens: Arc<Tokens>,
+    panics: Arc<Panics>,
     /// llguidance's own computer of masks; made when first needed.
     plain: OnceLock<Result<Arc<SlicedBiasComputer>, String>>,
 }
@@ -118,7 +119,8 @@ impl Compiler {
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
-        let engine = Engine { factory, env, vocab, limits, slices, tokens, plain: OnceLock::new() };
+        let panics = Arc::new(Panics::new(options.verify_masks));
+        let engine = Engine { factory, env, vocab, limits, slices, tokens, panics, plain: OnceLock::new() };
         Ok(Self { engine: Arc::new(engine), options, masks, cache })
     }
 
@@ -156,6 +158,13 @@ impl Compiler {
         self.masks.bytes()
     }
 
+    /// Panics of the engine caught so far. A sequence that meets one is given another try with a fresh lexer, so that
+    /// it may never show; under [`CompilerOptions::verify_masks`] it fails.
+    #[must_use]
+    pub fn panics(&self) -> usize {
+        self.engine.panics.caught()
+    }
+
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
         let init = grammar.init(&engine.vocab, &engine.limits)?;
@@ -168,7 +177,7 @@ impl Compiler {
             })?;
         }
         let parser = create_parser(&engine.factory, &init).map_err(|error| grammar.refusal(&error))?;
-        let mut parser = Guarded::new(parser);
+        let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
         if parser.is_accepting().unwrap_or(false) {
@@ -221,7 +230,7 @@ impl Compiler {
         Arc::new(move || {
             let parser = create_parser(&engine.factory, &init);
             let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
-            let mut parser = Guarded::new(parser);
+            let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
             }

@@ -129,7 +129,7 @@ impl Candidates {
 
     fn list(&mut self, row: &[f32], mask: &TokenMask) {
         self.shape = Shape::Listed;
-        self.ids.extend(allowed_below(mask, self.end));
+        mask.list(self.end, &mut self.ids);
         self.logits.extend(self.ids.iter().map(|&id| row[id as usize]));
     }
 }

@@ -13,7 +13,7 @@ use super::{
     logprobs::Logprobs,
     penalties::Penalties,
     truncate::{Fraction, Shortlist},
-    weight::{Scale, VANISHING},
+    weight::Scale,
 };
 use crate::{
     limits::Limits,
@@ -242,9 +242,9 @@ impl Tail {
     fn weigh(&mut self, view: &View<'_>, scale: Scale) -> u64 {
         let mut spare = [0.0; BLOCK];
         self.masses.clear();
-        self.masses.extend(self.peaks.iter().enumerate().map(|(at, &peak)| {
-            if scale.exponent(peak) <= VANISHING { 0 } else { scale.mass(view.block(at, &mut spare)) }
-        }));
+        self.masses.extend(
+            self.peaks.iter().enumerate().map(|(at, &peak)| scale.mass(view.block(at, &mut spare), peak)),
+        );
         self.masses.iter().sum()
     }
 
