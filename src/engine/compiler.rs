@@ -176,7 +176,7 @@ impl Compiler {
                 error => error,
             })?;
         }
-        let parser = create_parser(&engine.factory, &init).map_err(|error| grammar.refusal(&error))?;
+        let parser = create_parser(&engine.factory, init).map_err(|error| grammar.refusal(&error))?;
         let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
@@ -185,7 +185,7 @@ impl Compiler {
                 .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
         }
         let plain = parser.hides_bytes().then(|| engine.plain()).transpose()?;
-        let source = self.source(init, plain.clone());
+        let source = self.source(grammar.clone(), plain.clone());
         if let Some(plain) = &plain {
             parser.set_computer(Arc::clone(plain));
         }
@@ -224,12 +224,13 @@ impl Compiler {
         Ok(constraint)
     }
 
-    /// Compiles the grammar once more, for a lexer of its own.
-    fn source(&self, init: GrammarInit, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
+    /// Compiles the grammar once more, for a lexer of its own. That is rare, so that what the engine takes isn't kept.
+    fn source(&self, grammar: Grammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
         let engine = Arc::clone(&self.engine);
         Arc::new(move || {
-            let parser = create_parser(&engine.factory, &init);
-            let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
+            let internal = |error: &dyn std::fmt::Display| MatchError::Internal(one_line(&error.to_string()));
+            let init = grammar.init(&engine.vocab, &engine.limits).map_err(|error| internal(&error))?;
+            let parser = create_parser(&engine.factory, init).map_err(|error| internal(&error))?;
             let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
@@ -241,16 +242,16 @@ impl Compiler {
 
 /// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
 /// large stack.
-fn create_parser(factory: &ParserFactory, init: &GrammarInit) -> Result<TokenParser, String> {
+fn create_parser(factory: &ParserFactory, init: GrammarInit) -> Result<TokenParser, String> {
     const SMALL: usize = 16 << 10;
     const STACK: usize = 1 << 30;
-    let create = || factory.create_parser_from_init_default(init.clone()).map_err(|error| error.to_string());
-    let bytes = match init {
+    let bytes = match &init {
         GrammarInit::Internal(..) => 0,
         GrammarInit::Serialized(top) => {
             top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum()
         }
     };
+    let create = || factory.create_parser_from_init_default(init).map_err(|error| error.to_string());
     if bytes <= SMALL {
         return create();
     }

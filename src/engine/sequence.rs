@@ -224,7 +224,12 @@ mod tests {
     use toktrie::{SimpleVob, TokEnv, TokTrie};
 
     use super::*;
-    use crate::{Compiler, CompilerOptions, Constraint, Limits, Vocabulary};
+    use crate::{
+        constraint::Constraint,
+        engine::{Compiler, CompilerOptions},
+        limits::Limits,
+        vocab::Vocabulary,
+    };
 
     /// Computes masks that aren't to be had.
     struct Panicking(TokEnv);
