@@ -153,6 +153,7 @@ impl TokenMask {
 
     /// Puts the tokens below `end` that may come next into `ids`, in rising order. Quicker than [`iter`](Self::iter)
     /// where they are many: it takes no branch for each.
+    #[inline(always)]
     pub(crate) fn list(&self, end: usize, ids: &mut Vec<TokenId>) {
         /// Places filled for two words, whether there are as many tokens or not.
         const FEW: usize = 8;
@@ -313,7 +314,7 @@ fn set_bits(words: &[u32]) -> impl Iterator<Item = TokenId> + '_ {
 /// Makes the logits of forbidden tokens −∞; there are at most 32.
 #[inline(always)]
 pub(crate) fn forbid(logits: &mut [f32], word: u32) {
-    for (logit, bit) in logits.iter_mut().zip(BITS) {
+    for (logit, &bit) in logits.iter_mut().zip(&BITS) {
         *logit = if word & bit == 0 { f32::NEG_INFINITY } else { *logit };
     }
 }

@@ -32,18 +32,19 @@ impl Scale {
     }
 
     /// `(logit − peak) / temperature`: 0 or less, and rising with the logit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn exponent(self, logit: f32) -> f32 {
         (logit - self.peak) * self.inverse
     }
 
     /// The weight of one logit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn weight(self, logit: f32) -> u64 {
         to_fixed(exp(self.exponent(logit)))
     }
 
     /// The weights of a block, added up; `top` is its largest logit. At most 2,048 logits.
+    #[inline(always)]
     pub(super) fn mass(self, block: &[f32], top: f32) -> u64 {
         let top = self.exponent(top);
         if top <= VANISHING {
@@ -56,8 +57,8 @@ impl Scale {
         if top < FAINT {
             let mut sums = [0_u32; 16];
             for group in groups {
-                let units = group.map(|logit| exp(self.exponent(logit)) * ONE as f32);
-                for (sum, units) in sums.iter_mut().zip(units) {
+                for (sum, &logit) in sums.iter_mut().zip(group) {
+                    let units = exp(self.exponent(logit)) * ONE as f32;
                     *sum = sum.wrapping_add((units + ROUND).to_bits());
                 }
             }
@@ -65,8 +66,11 @@ impl Scale {
             sum += sums.iter().map(|sum| u64::from(sum.wrapping_sub(base))).sum::<u64>();
         } else {
             let mut sums = [0_u64; 4];
+            let mut e = [0.0; 16];
             for group in groups {
-                let e = group.map(|logit| exp(self.exponent(logit)));
+                for (e, &logit) in e.iter_mut().zip(group) {
+                    *e = exp(self.exponent(logit));
+                }
                 for four in e.as_chunks::<4>().0 {
                     for (sum, &e) in sums.iter_mut().zip(four) {
                         *sum = sum.wrapping_add((f64::from(e) + FIXED).to_bits());

@@ -4,8 +4,8 @@
 //! the same; floats may differ in the last bits. A loop over many rows does for each row exactly what it would do for
 //! that row alone, so that results never depend on how many tokens are fed together.
 //!
-//! This is the one file of the crate with `unsafe` in it: loads through pointers, and calls of functions that need
-//! processor features, which [`Simd`] proves to be there.
+//! Beside `sample/wide.rs` this is the one file of the crate with `unsafe` in it: loads through pointers, and calls of
+//! functions that need processor features, which [`Simd`] proves to be there.
 #![allow(unsafe_code)]
 
 mod loops;
