@@ -1,7 +1,7 @@
 //! Memory while different schemas come in a row: the process's own, and what the compiler says it keeps.
 //!
-//! `cargo bench --bench memory -- VOCABULARY SCHEMAS`: so many schemas of MaskBench, each compiled with the default limits
-//! and followed along its texts.
+//! `cargo bench --bench memory -- VOCABULARY SCHEMAS`: so many schemas, those of MaskBench and then made-up ones, each
+//! compiled with the default limits and followed along its texts.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "benches fail loudly")]
 
@@ -12,6 +12,7 @@ use maskwright::{
     constraint::{JsonSchema, SchemaOptions, Whitespace},
     vocab::ParseSpecials,
 };
+use serde_json::json;
 
 #[path = "../tests/masks/maskbench.rs"]
 #[allow(dead_code, reason = "names are for tests")]
@@ -36,7 +37,20 @@ fn main() {
     println!("| schemas | seconds | resident, MiB more than before | kept | estimate, MiB | masks, MiB |");
     println!("|---|---|---|---|---|---|");
     let mut compiled_ones = 0;
-    for case in cases {
+    let made_up = (0..).map(|number| maskbench::Case {
+        id: number.to_string(),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                (format!("name_{number}")): {"type": "string", "maxLength": number % 40 + 1},
+                (format!("count_{number}")): {"type": "integer", "minimum": number, "maximum": number * 7 + 5},
+                "tags": {"type": "array", "items": {"enum": ["red", "green", format!("shade {number}")]}}
+            },
+            "required": [format!("name_{number}"), "tags"]
+        }),
+        texts: vec![format!(r#"{{"name_{number}": "x", "tags": ["red", "shade {number}"]}}"#)],
+    });
+    for case in cases.into_iter().chain(made_up) {
         let options = SchemaOptions { whitespace: Whitespace::Flexible, ..SchemaOptions::default() };
         let constraint = Constraint::JsonSchema(JsonSchema::from(case.schema).with_options(options));
         let Ok(grammar) = constraint.to_grammar(compiler.limits()) else { continue };

@@ -148,7 +148,7 @@ mod tests {
             { "id": 6, "content": "<b>", "lstrip": true, "normalized": true }
         ],
         "normalizer": { "type": "Lowercase" },
-        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "use_regex": true },
+        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
         "decoder": { "type": "ByteLevel" },
         "model": {
             "type": "BPE", "ignore_merges": true, "unk_token": "b",
