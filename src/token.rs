@@ -151,6 +151,45 @@ impl TokenMask {
         one.into_iter().chain(set_bits(words))
     }
 
+    /// Puts the tokens below `end` that may come next into `ids`, in rising order. Quicker than [`iter`](Self::iter)
+    /// where they are many: it takes no branch for each.
+    #[inline(always)]
+    pub(crate) fn list(&self, end: usize, ids: &mut Vec<TokenId>) {
+        /// Places filled for two words, whether there are as many tokens or not.
+        const FEW: usize = 8;
+        ids.clear();
+        let Form::Words(words) = &self.0.form else {
+            ids.extend(self.iter().filter(|&id| (id as usize) < end));
+            return;
+        };
+        let words = &words[..words.len().min(end.div_ceil(32))];
+        ids.resize(self.count() + FEW, 0);
+        let mut at = 0;
+        for (base, pair) in (0_u32..).step_by(64).zip(words.chunks(2)) {
+            let mut bits = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
+            if bits == 0 {
+                continue;
+            }
+            let found = bits.count_ones() as usize;
+            let (few, more) = ids[at..].split_at_mut(FEW);
+            let mut next = || {
+                let id = base.wrapping_add(bits.trailing_zeros());
+                bits &= bits.wrapping_sub(1);
+                id
+            };
+            few.iter_mut().for_each(|id| *id = next());
+            if found > FEW {
+                more[..found - FEW].iter_mut().for_each(|id| *id = next());
+            }
+            at += found;
+        }
+        ids.truncate(at);
+        // The last word may reach past the end.
+        while ids.last().is_some_and(|&id| id as usize >= end) {
+            ids.pop();
+        }
+    }
+
     /// The packed bits, `vocab.div_ceil(32)` words.
     #[must_use]
     pub fn as_words(&self) -> &[u32] {
@@ -275,7 +314,7 @@ fn set_bits(words: &[u32]) -> impl Iterator<Item = TokenId> + '_ {
 /// Makes the logits of forbidden tokens −∞; there are at most 32.
 #[inline(always)]
 pub(crate) fn forbid(logits: &mut [f32], word: u32) {
-    for (logit, bit) in logits.iter_mut().zip(BITS) {
+    for (logit, &bit) in logits.iter_mut().zip(&BITS) {
         *logit = if word & bit == 0 { f32::NEG_INFINITY } else { *logit };
     }
 }
@@ -301,6 +340,21 @@ mod tests {
         let mask = TokenMask::from_ids(99, ids);
         assert_eq!(mask.iter().collect::<Vec<_>>(), ids);
         assert_eq!(mask.count(), ids.len());
+    }
+
+    #[test]
+    fn a_list_has_what_iteration_visits_below_the_end() {
+        for vocab in [1, 31, 64, 65, 200] {
+            for step in [1, 2, 3, 9, 70] {
+                let mask = TokenMask::from_ids(vocab, (0..).step_by(step).take(200));
+                for end in [0, 1, 31, 32, 33, 63, 64, 65, 100, 200, 500] {
+                    let mut ids = vec![7; 3];
+                    mask.list(end, &mut ids);
+                    let expected: Vec<_> = mask.iter().filter(|&id| (id as usize) < end).collect();
+                    assert_eq!(ids, expected, "{vocab} {step} {end}");
+                }
+            }
+        }
     }
 
     #[test]

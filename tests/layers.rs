@@ -31,7 +31,7 @@ const GATES: [(&str, &[&str]); 31] = [
     ("candle_core", &["model/candle/", "logits.rs"]),
     ("candle_transformers", &["model/candle/"]),
     ("half", &["model/candle/"]),
-    ("rayon", &["model/candle/", "engine/", "backend/service/"]),
+    ("rayon", &["model/candle/", "engine/", "vocab/", "backend/service/"]),
     ("hf_hub", &["model/hub/"]),
     ("zip", &["model/hub/"]),
     ("indicatif", &["model/hub/", "cli/"]),

@@ -121,6 +121,26 @@ fn tokens_stand_for_the_bytes_the_reference_decodes_them_to() {
 }
 
 #[test]
+fn a_kept_vocabulary_is_the_one_that_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, plain) in ALL.iter().filter(|(name, _)| TOKENIZERS.contains(name)) {
+        let place = fixture(&format!("tokenizers/{name}")).unwrap();
+        let config = std::fs::read(place.join("tokenizer_config.json")).unwrap();
+        let hint = SpecialsHint::from_configs(None, Some(&config)).unwrap();
+        let json = std::fs::read(place.join("tokenizer.json")).unwrap();
+        for _ in 0..2 {
+            let kept = Vocabulary::from_tokenizer_json_kept(&json, &hint, folder.path()).unwrap();
+            assert_eq!(kept.fingerprint(), plain.fingerprint(), "{name}");
+            assert_eq!((kept.bos_token(), kept.adds_bos()), (plain.bos_token(), plain.adds_bos()), "{name}");
+            let set = &GOLDEN.sets[*name];
+            for (text, expected) in GOLDEN.texts.iter().zip(&set.yes) {
+                assert_eq!(&kept.encode(text, ParseSpecials::Yes).unwrap(), expected, "{name}: {text:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn real_vocabularies_are_canonical_so_that_tokens_may_be_forced() {
     for (name, vocab) in ALL.iter() {
         assert!(vocab.is_canonical(), "{name}");

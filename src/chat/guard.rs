@@ -19,6 +19,31 @@ use serde_json::{Map, Value};
 
 use super::error::TemplateError;
 
+/// Keys that templates look up in tools and their schemas: a guard before one would hide what it names.
+const LOOKED_UP: [&str; 18] = [
+    "type",
+    "function",
+    "name",
+    "description",
+    "parameters",
+    "strict",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "default",
+    "format",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$ref",
+];
+
+/// What they compare the type of a tool or schema with.
+const TYPES: [&str; 8] = ["function", "object", "array", "string", "number", "integer", "boolean", "null"];
+
 /// Where templates themselves look for reasoning in an assistant's message.
 const REASONING_MARKERS: [&str; 2] = ["<think>", "</think>"];
 
@@ -118,7 +143,7 @@ impl<'a> Guard<'a> {
         self.guard(text, &REASONING_MARKERS)
     }
 
-    /// Every text and key inside a value.
+    /// Every text and key inside a value, but for keys that templates look up and names of types.
     pub(super) fn value(&mut self, value: &Value) -> Result<Value, TemplateError> {
         Ok(match value {
             Value::String(s) => Value::String(self.text(s)?),
@@ -128,7 +153,11 @@ impl<'a> Guard<'a> {
             Value::Object(map) => {
                 let mut guarded = Map::new();
                 for (key, item) in map {
-                    guarded.insert(self.text(key)?, self.value(item)?);
+                    let looked_up = LOOKED_UP.contains(&key.as_str());
+                    let is_type = key == "type" && item.as_str().is_some_and(|item| TYPES.contains(&item));
+                    let item = if is_type { item.clone() } else { self.value(item)? };
+                    let key = if looked_up { key.clone() } else { self.text(key)? };
+                    guarded.insert(key, item);
                 }
                 Value::Object(guarded)
             }
@@ -260,6 +289,15 @@ mod tests {
         let mut guard = Guard::new(&specials, texts_of(&value)).unwrap();
         let out = guard.value(&value).unwrap().to_string().replace(guard.character, "^");
         assert_eq!(out, r#"{"tools":[{"<^s>":"a<^s>","n":1}]}"#);
+    }
+
+    #[test]
+    fn what_templates_look_up_stays_though_a_marker_holds_it() {
+        let specials = Specials::new(&["<function=".to_owned(), "<|type|>".to_owned()]);
+        let value = serde_json::json!({"type": "function", "function": {"name": "function", "a": "type"}});
+        let mut guard = Guard::new(&specials, texts_of(&value)).unwrap();
+        let out = guard.value(&value).unwrap().to_string().replace(guard.character, "^");
+        assert_eq!(out, r#"{"type":"function","function":{"name":"^function","a":"^type"}}"#);
     }
 
     #[test]

@@ -74,7 +74,11 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     if let Some(template) = template {
         ChatFormat::written(&template).add_hints(&mut hint);
     }
-    Vocabulary::from_tokenizer_json(&json, &hint).map_err(|error| fail(&error))
+    let vocabulary = match crate::Config::from_env().cache {
+        Some(cache) => Vocabulary::from_tokenizer_json_kept(&json, &hint, &cache.join("vocabularies")),
+        None => Vocabulary::from_tokenizer_json(&json, &hint),
+    };
+    vocabulary.map_err(|error| fail(&error))
 }
 
 #[cfg(feature = "candle")]

@@ -21,7 +21,7 @@ use super::{
     lexers::{Lexers, ProbeSource, Source},
     masks::Masks,
     memo::Memo,
-    parser::Guarded,
+    parser::{Guarded, Panics},
     probe::{Probe, Slices},
     verify::Verifier,
 };
@@ -49,7 +49,7 @@ pub struct Compiler {
 #[non_exhaustive]
 pub struct CompilerOptions {
     /// Whether llguidance's own masks are computed beside ours and compared, so that a difference fails the
-    /// sequence. Slow; default false.
+    /// sequence, and so does a panic of the engine. Slow; default false.
     pub verify_masks: bool,
 }
 
@@ -62,6 +62,7 @@ struct Engine {
     slices: Arc<Slices>,
     /// For what is watched beside grammars.
     tokens: Arc<Tokens>,
+    panics: Arc<Panics>,
     /// llguidance's own computer of masks; made when first needed.
     plain: OnceLock<Result<Arc<SlicedBiasComputer>, String>>,
 }
@@ -124,7 +125,8 @@ impl Compiler {
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
-        let engine = Engine { factory, env, vocab, limits, slices, tokens, plain: OnceLock::new() };
+        let panics = Arc::new(Panics::new(options.verify_masks));
+        let engine = Engine { factory, env, vocab, limits, slices, tokens, panics, plain: OnceLock::new() };
         let (asked, missed) = Default::default();
         Ok(Self { engine: Arc::new(engine), options, masks, cache, asked, missed })
     }
@@ -174,6 +176,13 @@ impl Compiler {
         self.masks.bytes()
     }
 
+    /// Panics of the engine caught so far. A sequence that meets one is given another try with a fresh lexer, so that
+    /// it may never show; under [`CompilerOptions::verify_masks`] it fails.
+    #[must_use]
+    pub fn panics(&self) -> usize {
+        self.engine.panics.caught()
+    }
+
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
         let init = grammar.init(&engine.vocab, &engine.limits)?;
@@ -186,8 +195,8 @@ impl Compiler {
                 error => error,
             })?;
         }
-        let parser = create_parser(&engine.factory, &init).map_err(|error| grammar.refusal(&error))?;
-        let mut parser = Guarded::new(parser);
+        let parser = create_parser(&engine.factory, init).map_err(|error| grammar.refusal(&error))?;
+        let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
         if parser.is_accepting().unwrap_or(false) {
@@ -195,7 +204,7 @@ impl Compiler {
                 .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
         }
         let plain = parser.hides_bytes().then(|| engine.plain()).transpose()?;
-        let source = self.source(init, plain.clone());
+        let source = self.source(grammar.clone(), plain.clone());
         if let Some(plain) = &plain {
             parser.set_computer(Arc::clone(plain));
         }
@@ -235,13 +244,14 @@ impl Compiler {
         Ok(constraint)
     }
 
-    /// Compiles the grammar once more, for a lexer of its own.
-    fn source(&self, init: GrammarInit, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
+    /// Compiles the grammar once more, for a lexer of its own. That is rare, so that what the engine takes isn't kept.
+    fn source(&self, grammar: Grammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
         let engine = Arc::clone(&self.engine);
         Arc::new(move || {
-            let parser = create_parser(&engine.factory, &init);
-            let parser = parser.map_err(|error| MatchError::Internal(one_line(&error)))?;
-            let mut parser = Guarded::new(parser);
+            let internal = |error: &dyn std::fmt::Display| MatchError::Internal(one_line(&error.to_string()));
+            let init = grammar.init(&engine.vocab, &engine.limits).map_err(|error| internal(&error))?;
+            let parser = create_parser(&engine.factory, init).map_err(|error| internal(&error))?;
+            let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
             }
@@ -252,16 +262,16 @@ impl Compiler {
 
 /// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
 /// large stack.
-fn create_parser(factory: &ParserFactory, init: &GrammarInit) -> Result<TokenParser, String> {
+fn create_parser(factory: &ParserFactory, init: GrammarInit) -> Result<TokenParser, String> {
     const SMALL: usize = 16 << 10;
     const STACK: usize = 1 << 30;
-    let create = || factory.create_parser_from_init_default(init.clone()).map_err(|error| error.to_string());
-    let bytes = match init {
+    let bytes = match &init {
         GrammarInit::Internal(..) => 0,
         GrammarInit::Serialized(top) => {
             top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum()
         }
     };
+    let create = || factory.create_parser_from_init_default(init).map_err(|error| error.to_string());
     if bytes <= SMALL {
         return create();
     }

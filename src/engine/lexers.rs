@@ -74,7 +74,7 @@ impl Lexers {
     ///
     /// # Errors
     ///
-    /// A new lexer was needed and couldn't be made.
+    /// A new lexer was needed and couldn't be made, or the engine panicked where that is an error.
     pub(super) fn take(&self) -> Result<(Guarded, Seat), MatchError> {
         let (lexer, enough) = {
             let mut kept = self.lock();
@@ -88,10 +88,7 @@ impl Lexers {
         };
         match lexer {
             Some(seat) if enough => Ok((seat.parser(), seat)),
-            Some(seat) => match seat.copy() {
-                Ok(copy) => Ok(self.keep(copy)),
-                Err(_) => self.take_fresh(),
-            },
+            Some(seat) => seat.copy()?.map_or_else(|| self.take_fresh(), |copy| Ok(self.keep(copy))),
             None => self.take_fresh(),
         }
     }
@@ -188,13 +185,17 @@ impl Seat {
         self.lexer.start().shallow_clone()
     }
 
-    fn copy(&self) -> Result<Guarded, MatchError> {
+    /// A parser with a copy of the lexer; `None` where that one has failed.
+    fn copy(&self) -> Result<Option<Guarded>, MatchError> {
         let mut start = self.lexer.start().shallow_clone();
         let copy = start.deep_clone();
         if start.is_spoiled() {
             self.spoil();
         }
-        copy
+        match copy {
+            Err(error) if start.is_beyond_repair() => Err(error),
+            copy => Ok(copy.ok()),
+        }
     }
 
     /// Another seat at the same lexer.

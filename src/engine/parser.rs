@@ -5,7 +5,15 @@
 //! after an error it isn't used again. (The crate's own `Matcher` does the like, but forgets the stop reason when it
 //! fails, so that a limit can't be told from a bug.)
 
-use std::{convert::Infallible, fmt::Display, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    convert::Infallible,
+    fmt::Display,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use llguidance::{
     CancellationHandle, TokenParser,
@@ -23,13 +31,33 @@ pub(super) struct Guarded {
     parser: TokenParser,
     /// Whether the lexer, which clones share, may be in no state to go on.
     spoiled: bool,
+    panicked: bool,
+    panics: Arc<Panics>,
+}
+
+/// The engine's panics under one compiler.
+#[derive(Debug, Default)]
+pub(super) struct Panics {
+    caught: AtomicUsize,
+    /// Whether one is an error at once, however much another try might help.
+    fatal: bool,
+}
+
+impl Panics {
+    pub(super) fn new(fatal: bool) -> Self {
+        Self { fatal, ..Self::default() }
+    }
+
+    pub(super) fn caught(&self) -> usize {
+        self.caught.load(Ordering::Relaxed)
+    }
 }
 
 impl Guarded {
     /// Starts a fresh parser.
-    pub(super) fn new(mut parser: TokenParser) -> Self {
+    pub(super) fn new(mut parser: TokenParser, panics: Arc<Panics>) -> Self {
         parser.start_without_prompt();
-        Self { parser, spoiled: false }
+        Self { parser, spoiled: false, panicked: false, panics }
     }
 
     /// A parser in the same state with lexer caches of its own. Waits for the lexer.
@@ -41,12 +69,13 @@ impl Guarded {
         // A lexer in error stays so in its copies.
         self.look()?;
         let parser = self.run(|parser| Ok::<_, Infallible>(parser.deep_clone()))?;
-        Ok(Self { parser, spoiled: false })
+        Ok(Self { parser, spoiled: false, panicked: false, panics: Arc::clone(&self.panics) })
     }
 
     /// A parser in the same state that shares the lexer and its lock; cheap.
     pub(super) fn shallow_clone(&self) -> Self {
-        Self { parser: self.parser.clone(), spoiled: self.spoiled }
+        let Self { spoiled, panicked, .. } = *self;
+        Self { parser: self.parser.clone(), spoiled, panicked, panics: Arc::clone(&self.panics) }
     }
 
     /// Has masks computed by `computer` from now on, in this parser and its clones.
@@ -112,6 +141,11 @@ impl Guarded {
         self.spoiled
     }
 
+    /// Whether it failed in a way that no other parser may make up for.
+    pub(super) fn is_beyond_repair(&self) -> bool {
+        self.panicked && self.panics.fatal
+    }
+
     pub(super) fn can_roll_back(&self) -> bool {
         self.parser.parser.grammar().lexer_spec().can_rollback()
     }
@@ -152,7 +186,8 @@ impl Guarded {
         let result = match catch_unwind(AssertUnwindSafe(|| Ok(step(parser)))) {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => {
-                self.spoiled = true;
+                (self.spoiled, self.panicked) = (true, true);
+                self.panics.caught.fetch_add(1, Ordering::Relaxed);
                 Err(panic.to_string())
             }
         };

@@ -76,7 +76,7 @@ impl Sequence {
     /// # Errors
     ///
     /// What the step says, or catching up; it ends the sequence. Where a lexer failed that others have worked with,
-    /// a fresh one gets another try.
+    /// a fresh one gets another try, unless it panicked and that is an error (see [`Panics`](super::parser::Panics)).
     pub(super) fn run<T>(
         &mut self,
         home: &CompiledConstraint,
@@ -98,7 +98,7 @@ impl Sequence {
                 if parser.is_spoiled() {
                     seat.spoil();
                 }
-                parser.is_spoiled()
+                parser.is_spoiled() && !parser.is_beyond_repair()
             });
             self.check()?;
             if spoiled && !fresh {
@@ -215,5 +215,61 @@ impl Sequence {
     fn leave(&mut self) {
         self.parser = None;
         self.consumed = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use llguidance::earley::{BiasComputer, ParserRecognizer};
+    use toktrie::{SimpleVob, TokEnv, TokTrie};
+
+    use super::*;
+    use crate::{
+        constraint::Constraint,
+        engine::{Compiler, CompilerOptions},
+        limits::Limits,
+        vocab::Vocabulary,
+    };
+
+    /// Computes masks that aren't to be had.
+    struct Panicking(TokEnv);
+
+    impl BiasComputer for Panicking {
+        fn compute_bias(&self, _: &mut ParserRecognizer<'_>, _: &[u8]) -> SimpleVob {
+            panic!("no mask today");
+        }
+
+        fn trie(&self) -> &TokTrie {
+            self.0.tok_trie()
+        }
+    }
+
+    #[test]
+    fn a_panic_is_counted_and_got_over_but_fails_who_verifies() {
+        for verify_masks in [false, true] {
+            let vocab = Vocabulary::single_bytes();
+            let options = CompilerOptions { verify_masks };
+            let compiler = Compiler::with_options(Arc::clone(&vocab), Limits::default(), options).unwrap();
+            let grammar = Constraint::Regex("[ab]+".into()).to_grammar(compiler.limits()).unwrap();
+            let compiled = compiler.compile(&grammar).unwrap();
+            assert_eq!(compiler.panics(), 0);
+            let mut sequence = Sequence::new();
+            let mut tries = 0;
+            let result = sequence.run(&compiled, &[], |parser, _| {
+                tries += 1;
+                if tries == 1 {
+                    parser.set_computer(Arc::new(Panicking(Arc::clone(vocab.env()))));
+                }
+                parser.mask().map(|set| set.num_set())
+            });
+            assert_eq!(compiler.panics(), 1);
+            if verify_masks {
+                assert_eq!(tries, 1);
+                assert!(matches!(result, Err(MatchError::Internal(_))), "{result:?}");
+                assert_eq!(sequence.check(), result.map(|_| ()));
+            } else {
+                assert_eq!((tries, result), (2, Ok(2)));
+            }
+        }
     }
 }

@@ -7,7 +7,11 @@
 //!
 //! This file decides who is a candidate; it knows nothing about probability.
 
-use super::{error::SampleError, weight::WIDEST};
+use super::{
+    error::SampleError,
+    weight::WIDEST,
+    wide::{Wide, widest},
+};
 use crate::token::{TokenId, TokenMask, forbid};
 
 /// Logits are read, summed up and skipped in blocks of this many: whole words of a mask.
@@ -129,8 +133,7 @@ impl Candidates {
 
     fn list(&mut self, row: &[f32], mask: &TokenMask) {
         self.shape = Shape::Listed;
-        self.ids.extend(allowed_below(mask, self.end));
-        self.logits.extend(self.ids.iter().map(|&id| row[id as usize]));
+        widest(List { row, mask, end: self.end, ids: &mut self.ids, logits: &mut self.logits });
     }
 }
 
@@ -170,7 +173,7 @@ impl<'a> View<'a> {
     }
 
     /// The logits of a block, −∞ for forbidden tokens; `spare` is room to write them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn block<'b>(&self, at: usize, spare: &'b mut [f32; BLOCK]) -> &'b [f32]
     where
         'a: 'b,
@@ -183,13 +186,17 @@ impl<'a> View<'a> {
             return logits;
         }
         let masked = &mut spare[..logits.len()];
-        masked.copy_from_slice(logits);
-        let (parts, rest) = masked.as_chunks_mut::<32>();
-        for (part, &word) in parts.iter_mut().zip(words) {
-            forbid(part, word);
-        }
-        if let Some(&word) = words.get(parts.len()) {
-            forbid(rest, word);
+        for ((masked, logits), &word) in masked.chunks_mut(32).zip(logits.chunks(32)).zip(words) {
+            match (masked.as_chunks_mut::<32>().0, logits.as_chunks::<32>().0) {
+                ([masked], [logits]) => {
+                    *masked = *logits;
+                    forbid(masked, word);
+                }
+                _ => {
+                    masked.copy_from_slice(logits);
+                    forbid(masked, word);
+                }
+            }
         }
         masked
     }
@@ -200,18 +207,8 @@ impl<'a> View<'a> {
     ///
     /// An allowed token's logit is plus infinity or not a number, or all of them are minus infinity.
     pub(super) fn survey(&self, peaks: &mut Vec<f32>) -> Result<Peak, SampleError> {
-        let mut spare = [0.0; BLOCK];
-        let mut sound = true;
-        let mut peak = Peak { logit: f32::NEG_INFINITY, block: 0 };
         peaks.clear();
-        for at in 0..self.logits.len().div_ceil(BLOCK) {
-            let (top, finite) = survey_block(self.block(at, &mut spare));
-            sound &= finite;
-            peaks.push(top);
-            if top > peak.logit {
-                peak = Peak { logit: top, block: at };
-            }
-        }
+        let (peak, sound) = widest(Survey { view: self, peaks });
         if !sound || peak.logit == f32::NEG_INFINITY {
             return Err(self.unsound());
         }
@@ -245,7 +242,53 @@ impl<'a> View<'a> {
     }
 }
 
+/// Lists what a mask allows below `end`.
+struct List<'a> {
+    row: &'a [f32],
+    mask: &'a TokenMask,
+    end: usize,
+    ids: &'a mut Vec<TokenId>,
+    logits: &'a mut Vec<f32>,
+}
+
+impl Wide for List<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.mask.list(self.end, self.ids);
+        self.logits.extend(self.ids.iter().map(|&id| self.row[id as usize]));
+    }
+}
+
+/// Finds the peaks of all blocks and the highest of them, and whether all logits are numbers below plus infinity.
+struct Survey<'a, 'b> {
+    view: &'a View<'b>,
+    peaks: &'a mut Vec<f32>,
+}
+
+impl Wide for Survey<'_, '_> {
+    type Output = (Peak, bool);
+
+    #[inline(always)]
+    fn run(self) -> (Peak, bool) {
+        let mut spare = [0.0; BLOCK];
+        let mut sound = true;
+        let mut peak = Peak { logit: f32::NEG_INFINITY, block: 0 };
+        for at in 0..self.view.len().div_ceil(BLOCK) {
+            let (top, finite) = survey_block(self.view.block(at, &mut spare));
+            sound &= finite;
+            self.peaks.push(top);
+            if top > peak.logit {
+                peak = Peak { logit: top, block: at };
+            }
+        }
+        (peak, sound)
+    }
+}
+
 /// The largest logit, and whether all are numbers below plus infinity.
+#[inline(always)]
 fn survey_block(block: &[f32]) -> (f32, bool) {
     // Lanes, because the order of comparisons of one running maximum would have to be kept.
     const LANES: usize = 16;

@@ -45,6 +45,7 @@ mod penalties;
 mod sampler;
 mod truncate;
 mod weight;
+mod wide;
 
 pub use config::SamplingConfig;
 pub use error::SampleError;

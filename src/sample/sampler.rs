@@ -13,7 +13,8 @@ use super::{
     logprobs::Logprobs,
     penalties::Penalties,
     truncate::{Fraction, Shortlist},
-    weight::{Scale, VANISHING},
+    weight::Scale,
+    wide::{Wide, widest},
 };
 use crate::{
     limits::Limits,
@@ -240,11 +241,8 @@ impl Tail {
 
     /// Sums up the weights of every block, and of all.
     fn weigh(&mut self, view: &View<'_>, scale: Scale) -> u64 {
-        let mut spare = [0.0; BLOCK];
         self.masses.clear();
-        self.masses.extend(self.peaks.iter().enumerate().map(|(at, &peak)| {
-            if scale.exponent(peak) <= VANISHING { 0 } else { scale.mass(view.block(at, &mut spare)) }
-        }));
+        widest(Weigh { view, scale, peaks: &self.peaks, masses: &mut self.masses });
         self.masses.iter().sum()
     }
 
@@ -265,5 +263,25 @@ impl Tail {
             }
         }
         unreachable!("a mark is at most the sum of the blocks' masses, which are the sums of their weights")
+    }
+}
+
+/// Sums up the weights of every block.
+struct Weigh<'a, 'b> {
+    view: &'a View<'b>,
+    scale: Scale,
+    peaks: &'a [f32],
+    masses: &'a mut Vec<u64>,
+}
+
+impl Wide for Weigh<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut spare = [0.0; BLOCK];
+        for (at, &peak) in self.peaks.iter().enumerate() {
+            self.masses.push(self.scale.mass(self.view.block(at, &mut spare), peak));
+        }
     }
 }

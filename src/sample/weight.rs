@@ -14,6 +14,9 @@ pub(super) const WIDEST: usize = (1 << 24) - 1;
 /// `exp` of this or less rounds to weight 0: ln 2⁻⁴¹ is −28.4.
 pub(super) const VANISHING: f32 = -30.0;
 
+/// Where all exponents of a block are below this, its weights are below 2²².
+const FAINT: f32 = -12.5;
+
 /// How logits become exponents at some temperature.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
@@ -29,30 +32,55 @@ impl Scale {
     }
 
     /// `(logit − peak) / temperature`: 0 or less, and rising with the logit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn exponent(self, logit: f32) -> f32 {
         (logit - self.peak) * self.inverse
     }
 
     /// The weight of one logit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn weight(self, logit: f32) -> u64 {
         to_fixed(exp(self.exponent(logit)))
     }
 
-    /// The weights of a block, added up.
-    pub(super) fn mass(self, block: &[f32]) -> u64 {
-        // In two steps over a few logits, which is how compilers vectorise both.
-        let (groups, rest) = block.as_chunks::<16>();
-        let mut sums = [0_u64; 2];
-        for group in groups {
-            let e = group.map(|logit| exp(self.exponent(logit)));
-            for [even, odd] in e.as_chunks().0 {
-                sums[0] += to_fixed(*even);
-                sums[1] += to_fixed(*odd);
-            }
+    /// The weights of a block, added up; `top` is its largest logit. At most 2,048 logits.
+    #[inline(always)]
+    pub(super) fn mass(self, block: &[f32], top: f32) -> u64 {
+        let top = self.exponent(top);
+        if top <= VANISHING {
+            return 0;
         }
-        sums.iter().sum::<u64>() + rest.iter().map(|&logit| self.weight(logit)).sum::<u64>()
+        // In two steps over a few logits, which is how compilers vectorise both. Sums are of bits: what one and all
+        // begin with is taken off at the end.
+        let (groups, rest) = block.as_chunks::<16>();
+        let mut sum = 0_u64;
+        if top < FAINT {
+            let mut sums = [0_u32; 16];
+            for group in groups {
+                for (sum, &logit) in sums.iter_mut().zip(group) {
+                    let units = exp(self.exponent(logit)) * ONE as f32;
+                    *sum = sum.wrapping_add((units + ROUND).to_bits());
+                }
+            }
+            let base = ROUND.to_bits().wrapping_mul(u32::try_from(groups.len()).unwrap_or_default());
+            sum += sums.iter().map(|sum| u64::from(sum.wrapping_sub(base))).sum::<u64>();
+        } else {
+            let mut sums = [0_u64; 4];
+            let mut e = [0.0; 16];
+            for group in groups {
+                for (e, &logit) in e.iter_mut().zip(group) {
+                    *e = exp(self.exponent(logit));
+                }
+                for four in e.as_chunks::<4>().0 {
+                    for (sum, &e) in sums.iter_mut().zip(four) {
+                        *sum = sum.wrapping_add((f64::from(e) + FIXED).to_bits());
+                    }
+                }
+            }
+            let base = FIXED.to_bits().wrapping_mul(groups.len() as u64 * 4);
+            sum += sums.iter().map(|sum| sum.wrapping_sub(base)).sum::<u64>();
+        }
+        sum + rest.iter().map(|&logit| self.weight(logit)).sum::<u64>()
     }
 }
 
@@ -62,8 +90,6 @@ impl Scale {
 /// remainder is below 6·10⁻⁹; then `n` goes into the exponent bits.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// Adding 1.5 · 2²³ leaves no bits behind the point, which rounds to a whole number.
-    const ROUND: f32 = 12_582_912.0;
     /// ln 2 in two parts; the first has few bits, so that `n` times it is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
@@ -84,11 +110,17 @@ fn exp(x: f32) -> f32 {
     p * power
 }
 
+/// Adding 1.5 · 2²³ to a float below 2²² leaves no bits behind the point, which rounds it to a whole number, half to
+/// even; the bits of the sum count up from those of this.
+const ROUND: f32 = 12_582_912.0;
+
+/// The same in units of 2⁻⁴⁰ for numbers up to 1: that is the unit in the last place of 4096 in f64.
+const FIXED: f64 = 4096.0;
+
 /// A number from 0 to 1 in units of 2⁻⁴⁰, rounded.
 #[inline(always)]
 pub(super) fn to_fixed(e: f32) -> u64 {
-    // The unit in the last place of 4096 is 2⁻⁴⁰ in f64, so the sum's bits count up from those of 4096.
-    (f64::from(e) + 4096.0).to_bits() - 4096_f64.to_bits()
+    (f64::from(e) + FIXED).to_bits() - FIXED.to_bits()
 }
 
 #[cfg(test)]
@@ -125,12 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn mass_doesnt_depend_on_how_a_row_is_cut() {
-        let row: Vec<f32> = (0..1000_u32).map(|i| ((i * 7919) % 613) as f32 * -0.05).collect();
-        let scale = Scale::new(0.0, 0.8);
-        let whole = scale.mass(&row);
-        for size in [1, 3, 64, 333] {
-            assert_eq!(row.rchunks(size).map(|chunk| scale.mass(chunk)).sum::<u64>(), whole, "{size}");
+    fn mass_doesnt_depend_on_how_a_row_is_cut_nor_on_how_faint_a_block_is() {
+        for (lowest, step) in [(0.0, 0.05), (-9.9, 0.05), (-10.0, 0.001), (-20.0, 0.01), (-24.1, 1.0)] {
+            let row: Vec<f32> = (0..1000_u32).map(|i| lowest - ((i * 7919) % 613) as f32 * step).collect();
+            let scale = Scale::new(0.0, 0.8);
+            let whole: u64 = row.iter().map(|&logit| scale.weight(logit)).sum();
+            let top = |chunk: &[f32]| chunk.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            for size in [1, 3, 16, 64, 128, 333] {
+                let mass = row.rchunks(size).map(|chunk| scale.mass(chunk, top(chunk))).sum::<u64>();
+                assert_eq!(mass, whole, "{lowest} {step} {size}");
+            }
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct EncoderParts {
     /// `/pre_tokenizer` of a `tokenizer.json`; null for none.
     pub(super) pre_tokenizer: Value,
     pub(super) merges: Merges,
+    /// Whether the tokens of a text are the model's own and stand for exactly that text.
+    pub(super) canonical: bool,
 }
 
 /// Text to ids.
@@ -50,7 +52,7 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub(super) fn new(parts: EncoderParts) -> Result<Self, VocabError> {
-        let EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges } = parts;
+        let EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges, .. } = parts;
         check_kinds("/normalizer", &normalizer, &NORMALIZERS)?;
         check_kinds("/pre_tokenizer", &pre_tokenizer, &PRE_TOKENIZERS)?;
         let build = |place| {
@@ -294,7 +296,9 @@ mod tests {
         let merges =
             Merges::Ranked(Ranked { chars, pairs: [].into(), whole: None, fallback: Fallback::default() });
         let added = vec![AddedToken { id: 1, text: "<s>".into(), special: true, ..AddedToken::default() }];
-        Encoder::new(EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges }).unwrap()
+        let parts =
+            EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges, canonical: true };
+        Encoder::new(parts).unwrap()
     }
 
     fn text(ids: &[TokenId]) -> String {
@@ -362,6 +366,7 @@ mod tests {
             normalizer,
             pre_tokenizer,
             merges: Merges::Bytes,
+            canonical: true,
         };
         for (normalizer, pre_tokenizer, place) in [
             (json!({ "type": "Replace", "pattern": 1 }), Value::Null, "/normalizer"),

@@ -72,5 +72,7 @@ pub(super) fn trie(
     }
     let size = u32::try_from(words.len()).map_err(|_| VocabError::malformed("", "too many tokens"))?;
     let info = toktrie::TokRxInfo { tok_bos: bos, ..toktrie::TokRxInfo::new(size, primary) };
-    Ok(TokTrie::from(&info, words).with_eos_tokens(stop))
+    let trie = TokTrie::from(&info, words);
+    // The first is there already, and others take a copy of it all.
+    Ok(if stop.len() == 1 { trie } else { trie.with_eos_tokens(stop) })
 }

@@ -56,7 +56,7 @@ const STOPS: [&str; 3] =
     ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
 
 /// Reads the metadata.
-pub(super) fn read(metadata: &GgufMetadata) -> Result<Parts, VocabError> {
+pub(super) fn read(metadata: &GgufMetadata) -> Result<(Parts, EncoderParts), VocabError> {
     let keys = Keys(metadata);
     let model = keys.text(MODEL)?.ok_or_else(|| VocabError::malformed(MODEL, "the key is missing"))?;
     let kind = match model {
@@ -120,15 +120,15 @@ pub(super) fn read(metadata: &GgufMetadata) -> Result<Parts, VocabError> {
             (space_marks(add_space.unwrap_or(true)), Value::Null, scored(&keys, &tokens)?, true)
         }
     };
-    Ok(Parts {
+    let parts = Parts {
         table,
         stop,
         no_stop: format!("looked for {} and the control tokens of {TEMPLATE}", STOPS.join(", ")),
         bos,
         adds_bos: keys.flag(ADD_BOS)?.unwrap_or(adds_bos) && bos.is_some(),
-        encoder: EncoderParts { added, added_normalized: Vec::new(), normalizer, pre_tokenizer, merges },
-        canonical,
-    })
+    };
+    let added_normalized = Vec::new();
+    Ok((parts, EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges, canonical }))
 }
 
 enum Kind {

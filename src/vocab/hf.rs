@@ -6,6 +6,8 @@
 
 mod file;
 
+use std::sync::Arc;
+
 use ahash::AHashMap;
 use serde_json::Value;
 
@@ -14,12 +16,16 @@ use super::bytes;
 use super::encode::EncoderParts;
 use super::merge::{Fallback, Merges, Ranked};
 use super::table::Table;
-use super::{Parts, SpecialsHint, VocabError};
+use super::{Parts, SpecialsHint, VocabError, Vocabulary};
 use crate::token::TokenId;
 use file::File;
 
-/// Reads the file.
-pub(super) fn read(json: &[u8], hint: &SpecialsHint) -> Result<Parts, VocabError> {
+/// Reads the file. `seen` is shown what the encoder is made of.
+pub(super) fn read(
+    json: &[u8],
+    hint: &SpecialsHint,
+    seen: impl FnOnce(&EncoderParts) + Send,
+) -> Result<Arc<Vocabulary>, VocabError> {
     let file = File::parse(json)?;
     file.check_supported()?;
     let kind = Kind::of(&file)?;
@@ -38,7 +44,6 @@ pub(super) fn read(json: &[u8], hint: &SpecialsHint) -> Result<Parts, VocabError
     }
     table.check_nodes("/model/vocab")?;
 
-    let (merges, canonical) = merges(&file, &specials, &kind)?;
     let known = |text: &str| file.id_of(text);
     let mut stop = Vec::new();
     for &id in &hint.stop_ids {
@@ -51,21 +56,20 @@ pub(super) fn read(json: &[u8], hint: &SpecialsHint) -> Result<Parts, VocabError
     stop.extend(hint.stop_texts.iter().filter_map(|text| known(text)));
     let template = file.template_bos().and_then(known);
     let bos = template.or_else(|| hint.bos_text.as_deref().and_then(known));
-    Ok(Parts {
+    let parts = Parts {
         table,
         stop,
         no_stop: "looked for the ids and texts given, as of generation_config.json and tokenizer_config.json"
             .to_owned(),
         bos,
         adds_bos: bos.is_some() && hint.add_bos.unwrap_or(template.is_some()),
-        encoder: EncoderParts {
-            added,
-            added_normalized,
-            normalizer: file.normalizer,
-            pre_tokenizer: file.pre_tokenizer,
-            merges,
-        },
-        canonical,
+    };
+    parts.assemble(|| {
+        let (merges, canonical) = merges(&file, &specials, &kind)?;
+        let (normalizer, pre_tokenizer) = (file.normalizer.clone(), file.pre_tokenizer.clone());
+        let parts = EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges, canonical };
+        seen(&parts);
+        Ok(parts)
     })
 }
 

@@ -1,9 +1,9 @@
 //! Vocabularies: what token ids mean, in bytes, and how text becomes ids.
 //!
 //! A [`Vocabulary`] is read from the bytes of a `tokenizer.json` or from the metadata of a GGUF file, and encodes as
-//! the model's own tokenizer does; a file that can't be reproduced exactly is an error. It doesn't read files, doesn't
-//! fetch anything and knows no model: ids past a model's logits, and logits past the vocabulary, are its user's to
-//! handle.
+//! the model's own tokenizer does; a file that can't be reproduced exactly is an error. It reads no files but what it has
+//! kept itself (see [`Vocabulary::from_tokenizer_json_kept`]), doesn't fetch anything and knows no model: ids past a
+//! model's logits, and logits past the vocabulary, are its user's to handle.
 //!
 //! ```
 //! use maskwright::vocab::{ParseSpecials, Vocabulary};
@@ -23,13 +23,16 @@ mod env;
 mod error;
 mod gguf;
 mod hf;
+mod kept;
 mod merge;
+mod packed;
 mod parts;
 mod pre_tokenizers;
 mod specials;
 mod table;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::token::TokenId;
@@ -72,7 +75,36 @@ impl Vocabulary {
     /// # Errors
     /// See [`VocabError`].
     pub fn from_tokenizer_json(json: &[u8], specials: &SpecialsHint) -> Result<Arc<Self>, VocabError> {
-        hf::read(json, specials)?.assemble()
+        hf::read(json, specials, |_| ())
+    }
+
+    /// The same, quicker from the second time on: what is made of the file is kept in a folder of the cache.
+    ///
+    /// A kept vocabulary is found by a digest of the file and the hint, and its own contents are checked by another; one
+    /// that is missing, damaged or of another version is made anew and written again. The folder holds a few at most, and
+    /// trouble with it is no error. Who can write to it can make tokens mean what he likes, as with the models beside it.
+    ///
+    /// ```
+    /// use maskwright::vocab::{SpecialsHint, Vocabulary};
+    /// # let folder = std::env::temp_dir().join("maskwright-doc");
+    /// let json = br#"{"added_tokens": [{"id": 1, "content": "</s>", "special": true}],
+    ///     "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#;
+    /// let hint = SpecialsHint { stop_ids: vec![1], ..SpecialsHint::default() };
+    /// let first = Vocabulary::from_tokenizer_json_kept(json, &hint, &folder)?;
+    /// let second = Vocabulary::from_tokenizer_json_kept(json, &hint, &folder)?;
+    /// assert_eq!(first.fingerprint(), second.fingerprint());
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), maskwright::vocab::VocabError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`VocabError`].
+    pub fn from_tokenizer_json_kept(
+        json: &[u8],
+        specials: &SpecialsHint,
+        folder: &Path,
+    ) -> Result<Arc<Self>, VocabError> {
+        kept::read(json, specials, folder)
     }
 
     /// Reads the metadata of a GGUF file: `tokenizer.ggml.model` `gpt2` or `llama`.
@@ -82,13 +114,15 @@ impl Vocabulary {
     /// # Errors
     /// See [`VocabError`].
     pub fn from_gguf(metadata: &GgufMetadata) -> Result<Arc<Self>, VocabError> {
-        gguf::read(metadata)?.assemble()
+        let (parts, encoder) = gguf::read(metadata)?;
+        parts.assemble(|| Ok(encoder))
     }
 
     /// The 256 single bytes (id = byte) and one special token, `<|end|>` (id 256), which ends a text.
     #[must_use]
     pub fn single_bytes() -> Arc<Self> {
-        Parts::single_bytes().assemble().expect("the parts are complete and small")
+        let (parts, encoder) = Parts::single_bytes();
+        parts.assemble(|| Ok(encoder)).expect("the parts are complete and small")
     }
 
     /// Number of tokens: ids are `0..size()`. Not the width of a model's logits.

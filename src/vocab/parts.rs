@@ -13,7 +13,7 @@ use super::table::Table;
 use super::{VocabError, Vocabulary};
 use crate::token::TokenId;
 
-/// All that makes a vocabulary.
+/// All that makes a vocabulary, but for its encoder.
 pub(super) struct Parts {
     pub(super) table: Table,
     /// Tokens that end a text or a turn, the one to feed first; repetitions don't matter.
@@ -22,14 +22,11 @@ pub(super) struct Parts {
     pub(super) no_stop: String,
     pub(super) bos: Option<TokenId>,
     pub(super) adds_bos: bool,
-    pub(super) encoder: EncoderParts,
-    /// Whether the tokens of a text are the model's own and stand for exactly that text.
-    pub(super) canonical: bool,
 }
 
 impl Parts {
     /// The parts of [`Vocabulary::single_bytes`].
-    pub(super) fn single_bytes() -> Self {
+    pub(super) fn single_bytes() -> (Self, EncoderParts) {
         const END: &str = "<|end|>";
         let mut table = Table::new(257);
         for byte in 0..=255_u8 {
@@ -37,26 +34,25 @@ impl Parts {
         }
         table.set_special(256, END, String::new).expect("256 is below 257");
         let end = AddedToken { id: 256, text: END.to_owned(), special: true, ..AddedToken::default() };
-        Self {
-            table,
-            stop: vec![256],
-            no_stop: String::new(),
-            bos: None,
-            adds_bos: false,
-            encoder: EncoderParts {
-                added: vec![end],
-                added_normalized: Vec::new(),
-                normalizer: Value::Null,
-                pre_tokenizer: Value::Null,
-                merges: Merges::Bytes,
-            },
+        let encoder = EncoderParts {
+            added: vec![end],
+            added_normalized: Vec::new(),
+            normalizer: Value::Null,
+            pre_tokenizer: Value::Null,
+            merges: Merges::Bytes,
             canonical: true,
-        }
+        };
+        (Self { table, stop: vec![256], no_stop: String::new(), bos: None, adds_bos: false }, encoder)
     }
 
+    /// Puts it together. The trie and the encoder take about as long as each other, and are made at the same time.
+    ///
     /// # Errors
-    /// No stop token, or a step of the encoder of no known kind.
-    pub(super) fn assemble(self) -> Result<Arc<Vocabulary>, VocabError> {
+    /// Those of `encoder`, no stop token, or a step of the encoder of no known kind.
+    pub(super) fn assemble(
+        self,
+        encoder: impl FnOnce() -> Result<EncoderParts, VocabError> + Send,
+    ) -> Result<Arc<Vocabulary>, VocabError> {
         let Table { words, special, special_by_text } = self.table;
         let mut stop: Vec<TokenId> = Vec::with_capacity(self.stop.len());
         for id in self.stop {
@@ -64,10 +60,21 @@ impl Parts {
                 stop.push(id);
             }
         }
-        let trie = env::trie(&words, &stop, self.bos, &self.no_stop)?;
-        let encoder = Encoder::new(self.encoder)?;
-        let fingerprint = fingerprint(&words, &special, &stop, self.canonical);
-        let env = Arc::new(Env { trie, encoder, canonical: self.canonical });
+        let (trie, encoder) = rayon::join(
+            || {
+                let trie = env::trie(&words, &stop, self.bos, &self.no_stop);
+                trie.map(|trie| (trie, fingerprint(&words, &special, &stop)))
+            },
+            || {
+                let parts = encoder()?;
+                let canonical = parts.canonical;
+                Encoder::new(parts).map(|encoder| (encoder, canonical))
+            },
+        );
+        let (encoder, canonical) = encoder?;
+        let (trie, hash) = trie?;
+        let fingerprint = hash.chain_update([u8::from(canonical)]).finalize().into();
+        let env = Arc::new(Env { trie, encoder, canonical });
         Ok(Arc::new(Vocabulary {
             tok_env: env.clone(),
             env,
@@ -81,7 +88,8 @@ impl Parts {
 }
 
 /// Each part is preceded by its length, so that no two vocabularies are hashed from the same bytes.
-fn fingerprint(words: &[Vec<u8>], special: &[bool], stop: &[TokenId], canonical: bool) -> [u8; 32] {
+/// Whether it is canonical comes last.
+fn fingerprint(words: &[Vec<u8>], special: &[bool], stop: &[TokenId]) -> Sha256 {
     let mut hash = Sha256::new();
     hash.update((words.len() as u64).to_le_bytes());
     for (word, &special) in words.iter().zip(special) {
@@ -93,6 +101,5 @@ fn fingerprint(words: &[Vec<u8>], special: &[bool], stop: &[TokenId], canonical:
     for id in stop {
         hash.update(id.to_le_bytes());
     }
-    hash.update([u8::from(canonical)]);
-    hash.finalize().into()
+    hash
 }

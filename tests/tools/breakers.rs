@@ -40,6 +40,14 @@ fn format_of(template: &str) -> &str {
     template.split('@').next().unwrap()
 }
 
+/// DeepSeek's vocabulary has markers that a model is recognised by, whatever its template.
+fn vocabulary(format: &str) -> &'static str {
+    match vocabulary_of(format) {
+        "deepseek_v3" if !format.starts_with("deepseek") => "qwen3",
+        name => name,
+    }
+}
+
 /// A model of a format, and where it finds what it is to say.
 type Speaker = Arc<(Local, Arc<Mutex<String>>)>;
 
@@ -51,7 +59,7 @@ fn speaker(name: &str) -> Option<Speaker> {
         return Some(Arc::clone(speaker));
     }
     let format = format_of(name);
-    let compiler = compiler(vocabulary_of(format))?;
+    let compiler = compiler(vocabulary(format))?;
     let script = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&script);
     let script_of = Script::reply(move |_| said.lock().unwrap().clone());
@@ -131,7 +139,9 @@ fn call(format: &str, name: &str, arguments: &[(&str, &str)]) -> String {
             let parameters = tags("<parameter=", ">", "</parameter>\n");
             format!("<seed:tool_call>\n<function={name}>\n{parameters}</function>\n</seed:tool_call>")
         }
-        "harmony" => format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}"),
+        "harmony" => {
+            format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}")
+        }
         "llama" => format!("{{\"name\": \"{name}\", \"parameters\": {json}}}"),
         "pythonic" => python,
         "lfm2" => format!("<|tool_call_start|>{python}<|tool_call_end|>"),
@@ -258,6 +268,7 @@ fn r9_a_model_that_calls_well_is_left_alone() {
 #[test]
 fn r9_no_model_breaks_a_format() {
     let tools = tools();
+    let (mut cut, mut ended) = (0, 0);
     for template in templates() {
         let format = format_of(&template);
         let whole = add(format, "add", "2", "40");
@@ -285,6 +296,10 @@ fn r9_no_model_breaks_a_format() {
                 };
                 let place = format!("{template}, {how}, {choice:?}: {reply:?}");
                 check(&reply, &tools, &choice, format, &place);
+                match reply.finish.reason {
+                    FinishReason::Length => cut += 1,
+                    _ => ended += 1,
+                }
                 if *how == "text alone" && choice == ToolChoice::Auto {
                     assert!(reply.tool_calls.is_empty(), "{place}");
                     assert_eq!(reply.finish.reason, FinishReason::Stop, "{place}");
@@ -292,6 +307,8 @@ fn r9_no_model_breaks_a_format() {
             }
         }
     }
+    // Of a reply that is cut off little can be said.
+    assert!(cut * 5 < ended, "{cut} replies cut off, {ended} ended");
 }
 
 /// What holds of every reply, whatever its model wanted.
@@ -357,13 +374,15 @@ fn r9_a_closing_tag_inside_a_text_is_text_or_impossible() {
             let script = call(format, "get_weather", &[("city", &text_value(format, &city))]);
             let script = format!("{}{script}", lead(&template));
             let change = |request: &mut Request| request.tool_choice = ToolChoice::Required;
-            let Some(reply) = say(&template, &script, change) else { return };
+            let Some(reply) = say(&template, &script, change) else {
+                return;
+            };
             let place = format!("{template}, {tag:?}: {reply:?}");
             check(&reply, &tools, &ToolChoice::Required, format, &place);
             assert_eq!(reply.finish.reason, FinishReason::ToolCalls, "{place}");
             assert_eq!(reply.tool_calls[0].name, "get_weather", "{place}");
             // Spelled with ordinary tokens, a tag in quotes is as good a text as any.
-            let vocab = compiler(vocabulary_of(format)).unwrap();
+            let vocab = compiler(vocabulary(format)).unwrap();
             if vocab.vocabulary().special(tag).is_none() && text_value(format, "x") == "\"x\"" {
                 let arguments: Value = serde_json::from_str(&reply.tool_calls[0].arguments).unwrap();
                 assert_eq!(arguments["city"], city, "{place}");
@@ -394,7 +413,9 @@ fn r20_formats_are_recognised_by_their_templates() {
     for (tokenizer, format) in
         [("qwen3", "hermes"), ("llama3_1", "generic"), ("gemma3", "pythonic"), ("deepseek_v3", "deepseek-v3")]
     {
-        let Some(compiler) = compiler(tokenizer) else { return };
+        let Some(compiler) = compiler(tokenizer) else {
+            return;
+        };
         let path =
             crate::fixtures::fixture(&format!("tokenizers/{tokenizer}/tokenizer_config.json")).unwrap();
         let config: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

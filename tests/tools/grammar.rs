@@ -39,7 +39,9 @@ fn r9_grammars_accept_the_vectors_of_their_modes() {
             continue;
         }
         for vocabulary in [vocabulary_of(name), "bytes"] {
-            let Some(compiler) = compiler(vocabulary) else { continue };
+            let Some(compiler) = compiler(vocabulary) else {
+                continue;
+            };
             // `<|end|>` ends a text of bytes.
             if vocabulary == "bytes" && name == "harmony" {
                 continue;
@@ -110,7 +112,9 @@ fn r9_vectors_are_read_from_tokens() {
     let tools = tools();
     for (vector, name) in vectors() {
         for vocabulary in [vocabulary_of(name), "bytes"] {
-            let Some(compiler) = compiler(vocabulary) else { continue };
+            let Some(compiler) = compiler(vocabulary) else {
+                continue;
+            };
             let vocab = compiler.vocabulary();
             let format = ChatFormat::named(name, Some(vocab)).unwrap();
             // Whether it is a call depends on the marker being a token.
@@ -197,7 +201,9 @@ fn s6_tools_and_a_schema_for_the_answer_are_one_grammar() {
 
 #[test]
 fn r10_a_budget_for_reasoning_is_kept_to_the_token() {
-    let Some(compiler) = compiler("qwen3") else { return };
+    let Some(compiler) = compiler("qwen3") else {
+        return;
+    };
     let vocab = compiler.vocabulary();
     let tools = tools();
     for (name, open, close) in [("hermes", "<think>", "</think>"), ("hermes", "", "</think>")] {

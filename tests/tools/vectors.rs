@@ -74,7 +74,9 @@ const FORMATS: &[(&str, &str)] = &[
 ];
 
 pub(super) fn vectors() -> Vec<(Vector, &'static str)> {
-    let Some(path) = data("tools/vectors.jsonl") else { return Vec::new() };
+    let Some(path) = data("tools/vectors.jsonl") else {
+        return Vec::new();
+    };
     let text = std::fs::read_to_string(path).unwrap();
     let all = text.lines().map(|line| serde_json::from_str::<Vector>(line).unwrap());
     let known = |vector: Vector| {

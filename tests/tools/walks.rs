@@ -134,7 +134,9 @@ fn r9_random_walks_are_read_back_as_calls_that_validate() {
         .collect();
     let (mut calls, mut texts, mut cut) = (0, 0, 0);
     for name in ChatFormat::names() {
-        let Some(compiler) = compiler(vocabulary_of(name)) else { return };
+        let Some(compiler) = compiler(vocabulary_of(name)) else {
+            return;
+        };
         let vocab = compiler.vocabulary();
         let format = ChatFormat::named(name, Some(vocab)).unwrap();
         for (choice, parallel, think) in [

@@ -23,4 +23,4 @@ pub(super) const HERMES: Tags = Tags {
 };
 
 /// With the arguments first, as the prompts of Hermes 2 Pro show it.
-pub(super) const HERMES_REVERSED: Tags = Tags { reversed: true, ..HERMES };
+pub(super) const HERMES_REVERSED: Tags = Tags { name: "hermes-reversed", reversed: true, ..HERMES };

@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use llguidance::{derivre::Regex, earley::SlicedBiasComputer};
+use rayon::prelude::*;
 use toktrie::{SimpleVob, TokTrie};
 
 use super::trie::Trie;
@@ -50,7 +51,7 @@ impl Slices {
     pub(in crate::engine) fn new(trie: &TokTrie) -> Result<Self, String> {
         let whole = Trie::new(trie);
         let masks = Self::expressions()
-            .iter()
+            .par_iter()
             .map(|expression| Self::matching(&whole, expression))
             .collect::<Result<Vec<_>, _>>()?;
         if masks.len() != TEXT.len() + 1 {
