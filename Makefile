@@ -2,7 +2,7 @@
 #             vendors' clients against the server, the Python package
 # make clients  the server with the vendors' own clients (OpenAI's in Python and JavaScript, Anthropic's, Ollama's), and under load
 # make python  the Python package alone: built into .venv, its tests, types and style
-# make python-hosts  the same with every host that can be had: torch and llama-cpp-python are large, or slow to build
+# make python-hosts  the same with hosts that are built from source: llama-cpp-python
 # make bench  coverage and speed on public collections, beside other engines; writes benches/RESULTS.md. Needs the data
 #             folder (BENCH_DATA), and fetches the other engines. Steps: bench-coverage, bench-masks, bench-peers,
 #             bench-suite, bench-decode, bench-report
@@ -117,7 +117,7 @@ bench-report: $(BENCH_PYTHON)
 
 $(VENV_PYTHON): python/requirements-test.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV_PYTHON) -m pip install --quiet --requirement python/requirements-test.txt
+	$(VENV_PYTHON) -m pip install --quiet --no-compile --requirement python/requirements-test.txt
 	touch $@
 
 $(BENCH_PYTHON): benches/peers/requirements.txt

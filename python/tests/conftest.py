@@ -66,6 +66,21 @@ def assert_valid(text: str, schema: Any) -> None:
     validator.validate(json.loads(text))
 
 
+def plain_llama_cpp() -> None:
+    """Keeps llama.cpp from weights laid out for AMX: a build for this processor crashes where a virtual machine shows
+    the instructions and doesn't allow them (llama-cpp-python 0.3.36)."""
+    import llama_cpp
+
+    defaults = llama_cpp.llama_model_default_params
+
+    def plain() -> Any:
+        params = defaults()
+        params.use_extra_bufts = False
+        return params
+
+    llama_cpp.llama_cpp.llama_model_default_params = plain
+
+
 def random_walk(compiled: maskwright.Compiled, seed: int, limit: int = 2000) -> bytes:
     """A text that masks allow, drawn without a model."""
     import random

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import assert_valid
+from conftest import assert_valid, plain_llama_cpp
 from schemas import CAPS, SCHEMAS
 
 from maskwright import Compiler, RequestError
@@ -15,6 +15,7 @@ llama_cpp = pytest.importorskip("llama_cpp")
 
 @pytest.fixture(scope="module")
 def llama(smollm2_path: pathlib.Path) -> Any:
+    plain_llama_cpp()
     return llama_cpp.Llama(str(smollm2_path), n_ctx=1024, verbose=False)
 
 

@@ -20,7 +20,10 @@ def test_the_example_runs(
     for host in needs.split():
         if importlib.util.find_spec(host) is None:
             pytest.skip(f"{host} isn't installed")
-    from conftest import fixture_path
+    from conftest import fixture_path, plain_llama_cpp
+
+    if "llama_cpp" in needs.split():
+        plain_llama_cpp()
 
     paths = {"model.gguf": smollm2_path, "tokenizer/": fixture_path("tokenizers/qwen3")}
     for name, path in paths.items():
