@@ -1,4 +1,8 @@
-# make test   everything that must pass: format, lints, tests, documentation tests
+# make test   everything that must pass: format, lints, tests, documentation tests, the
+#             vendors' clients against the server, the Python package
+# make clients  the server with the vendors' own clients (OpenAI's in Python and JavaScript, Anthropic's, Ollama's), and under load
+# make python  the Python package alone: built into .venv, its tests, types and style
+# make python-hosts  the same with every host that can be had: torch and llama-cpp-python are large, or slow to build
 # make bench  coverage and speed on public collections, beside other engines; writes benches/RESULTS.md. Needs the data
 #             folder (BENCH_DATA), and fetches the other engines. Steps: bench-coverage, bench-masks, bench-peers,
 #             bench-suite, bench-decode, bench-report
@@ -23,17 +27,50 @@ BENCH_JOBS ?= 2
 MASKWRIGHT ?= $(or $(CARGO_TARGET_DIR),target)/release/maskwright
 BENCH_MASKS = $(MASKWRIGHT) bench masks --data $(BENCH_DATA)/maskbench --tokenizer $(BENCH_TOKENIZER)
 
-.PHONY: test lint fixtures microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
+VENV ?= .venv
+VENV_PYTHON = $(VENV)/bin/python
+WHEELS = $(or $(CARGO_TARGET_DIR),target)/wheels
+
+.PHONY: test lint fixtures clients python python-lint python-build python-test python-hosts microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
 
 test: lint fixtures
 	MASKWRIGHT_REQUIRE_FIXTURES=1 $(CARGO) test --release --locked --lib --bins --tests --no-fail-fast
 	$(CARGO) test --release --locked --doc
+	$(MAKE) clients python
 	@echo "make test: all passed"
 
 lint:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --no-default-features --lib -- -D warnings
+
+# The command that the tests have built is the one that serves.
+clients: fixtures $(VENV)/clients
+	$(VENV_PYTHON) -m pytest -q tests/clients
+
+$(VENV)/clients: tests/clients/requirements.txt tests/clients/package.json | $(VENV_PYTHON)
+	$(VENV_PYTHON) -m pip install --quiet --requirement tests/clients/requirements.txt
+	if command -v npm > /dev/null; then npm install --prefix tests/clients --no-audit --no-fund --no-package-lock --silent; fi
+	touch $@
+
+python: fixtures python-build python-lint python-test
+
+# As `pip install ./python` builds it, but with the maturin that is there. Profile and folder are those of everything else.
+python-build: $(VENV_PYTHON)
+	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path python/Cargo.toml \
+		--interpreter $(VENV_PYTHON) --out $(WHEELS)
+	$(VENV_PYTHON) -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/maskwright-*.whl
+
+python-lint: $(VENV_PYTHON)
+	cd python && ../$(VENV)/bin/ruff check . && ../$(VENV)/bin/ruff format --check . && ../$(VENV)/bin/mypy
+
+python-test:
+	MASKWRIGHT_REQUIRE_FIXTURES=1 $(VENV_PYTHON) -m pytest -q python/tests
+	$(VENV_PYTHON) -m mypy.stubtest maskwright._maskwright
+
+python-hosts: python-build
+	$(VENV_PYTHON) -m pip install --quiet --requirement python/requirements-hosts.txt
+	$(MAKE) python-test
 
 fixtures:
 	$(PYTHON) tests/fetch_fixtures.py
@@ -77,6 +114,11 @@ bench-decode: bench-build $(BENCH_PYTHON)
 
 bench-report: $(BENCH_PYTHON)
 	$(BENCH_PYTHON) benches/report.py $(BENCH_OUT)
+
+$(VENV_PYTHON): python/requirements-test.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV_PYTHON) -m pip install --quiet --requirement python/requirements-test.txt
+	touch $@
 
 $(BENCH_PYTHON): benches/peers/requirements.txt
 	$(PYTHON) -m venv $(BENCH_OUT)/python

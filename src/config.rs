@@ -1,4 +1,5 @@
-//! What the environment says. The only file that reads it; everything below is given values.
+//! What the environment and the settings file say. The only file that reads the environment; everything below is given
+//! values. Flags are stronger than the environment, and that is stronger than the file.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -20,6 +21,16 @@ pub struct Config {
     /// Whether every mask is compared with llguidance's own, so that a difference is an error: `MASKWRIGHT_VERIFY_MASKS`.
     /// Slow. Default false.
     pub verify_masks: bool,
+    /// The settings file: `MASKWRIGHT_CONFIG`. Default: `maskwright.toml` in the working folder, where there is one.
+    pub file: Option<PathBuf>,
+    /// The key that callers of a server must show: `MASKWRIGHT_API_KEY`. Never printed.
+    pub api_key: Option<String>,
+    /// The address a server is bound to: `MASKWRIGHT_HOST`.
+    pub host: Option<String>,
+    /// Its port, as it was written: `MASKWRIGHT_PORT`.
+    pub port: Option<String>,
+    /// What a server logs: `MASKWRIGHT_LOG`, in the words of `tracing`: a level, or levels of modules.
+    pub log: Option<String>,
 }
 
 /// Whose conventions hold for the folder of caches.
@@ -102,7 +113,99 @@ impl Config {
                 .map(|token| token.trim().to_owned())
                 .filter(|token| !token.is_empty()),
             verify_masks: switch("MASKWRIGHT_VERIFY_MASKS").unwrap_or(false),
+            file: folder("MASKWRIGHT_CONFIG"),
+            api_key: text("MASKWRIGHT_API_KEY"),
+            host: text("MASKWRIGHT_HOST"),
+            port: text("MASKWRIGHT_PORT"),
+            log: text("MASKWRIGHT_LOG"),
         }
+    }
+}
+
+/// The settings file, `maskwright.toml`. Everything in it is optional, and an unknown word in it is an error.
+#[cfg(feature = "server")]
+#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `[serve]`.
+    pub serve: ServeSettings,
+}
+
+/// How `maskwright serve` serves. Each has a flag of the same name.
+#[cfg(feature = "server")]
+#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ServeSettings {
+    /// Models, as on the command line.
+    pub models: Vec<String>,
+    /// The address to bind to.
+    pub host: Option<String>,
+    /// The port.
+    pub port: Option<u16>,
+    /// The key that callers must show.
+    pub api_key: Option<String>,
+    /// Names by which the server may be called, beside those of this machine.
+    pub allow_host: Vec<String>,
+    /// Origins whose pages may call it.
+    pub allow_origin: Vec<String>,
+    /// Replies that are generated at a time.
+    pub sequences: Option<usize>,
+    /// Requests that wait beside those.
+    pub queue: Option<usize>,
+    /// Longest reply where a request says nothing, in tokens.
+    pub max_tokens: Option<usize>,
+    /// Longest time to compile a grammar, in seconds.
+    pub compile_seconds: Option<u64>,
+    /// Longest time for a request, in seconds.
+    pub request_seconds: Option<u64>,
+    /// Largest body of a request, in bytes.
+    pub body_bytes: Option<usize>,
+}
+
+#[cfg(feature = "server")]
+impl Settings {
+    /// Reads a settings file.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("maskwright.toml");
+    /// std::fs::write(&path, "[serve]\nport = 9000\n")?;
+    /// assert_eq!(maskwright::Settings::read(&path)?.serve.port, Some(9000));
+    /// std::fs::write(&path, "[serve]\nprot = 9000\n")?;
+    /// assert!(maskwright::Settings::read(&path).unwrap_err().contains("unknown field `prot`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// One line: the file, and where in it what is wrong.
+    pub fn read(path: &std::path::Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        toml::from_str(&text).map_err(|error| {
+            let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
+            let line = before.matches('\n').count() + 1;
+            format!("{}:{line}: {}", path.display(), error.message())
+        })
+    }
+}
+
+#[cfg(feature = "server")]
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("serve", &self.serve).finish()
+    }
+}
+
+#[cfg(feature = "server")]
+impl std::fmt::Debug for ServeSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServeSettings")
+            .field("models", &self.models)
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("api_key", &self.api_key.as_ref().map(|_| "…"))
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,6 +217,11 @@ impl std::fmt::Debug for Config {
             .field("hub_endpoint", &self.hub_endpoint)
             .field("hub_token", &self.hub_token.as_ref().map(|_| "…"))
             .field("verify_masks", &self.verify_masks)
+            .field("file", &self.file)
+            .field("api_key", &self.api_key.as_ref().map(|_| "…"))
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("log", &self.log)
             .finish()
     }
 }

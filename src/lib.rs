@@ -36,10 +36,13 @@
 //! | [`model`] | tokens into logits |
 //! | [`generate`] | all of these into a reply, piece by piece |
 //! | [`backend`] | a request into events |
+//! | `server` | requests of three HTTP APIs into the backend's, and events into their replies |
 //!
 //! | feature | default | brings |
 //! |---|---|---|
 //! | `cli` | yes | the command `maskwright` |
+//! | `server` | yes | [`backend::Service`]: many replies at a time |
+//! | `server` | yes | many replies at a time, and the HTTP APIs over them |
 //! | `candle` | yes | models from GGUF files |
 //! | `hub` | yes | fetching models |
 //! | `cuda`, `metal`, `accelerate`, `mkl` | no | candle's accelerators |
@@ -59,10 +62,16 @@ mod limits;
 mod logits;
 pub mod model;
 pub mod sample;
+#[cfg(feature = "server")]
+pub mod server;
 mod token;
 pub mod vocab;
+#[cfg(feature = "server")]
+mod wire;
 
 pub use config::Config;
+#[cfg(feature = "server")]
+pub use config::{ServeSettings, Settings};
 pub use constraint::Constraint;
 pub use engine::{CompiledConstraint, Compiler, Matcher};
 pub use fault::Fault;

@@ -287,3 +287,17 @@ fn r9_run_with_tools_prints_the_calls_as_json() {
     }
     refused(&[&args[..], &["divide"]].concat(), None, 2, "divide");
 }
+
+#[test]
+fn a_server_that_cannot_start_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("maskwright.toml");
+    std::fs::write(&file, "[serve]\nport = 9000\nprot = 1\n").unwrap();
+    let file = file.to_str().unwrap();
+    let model = "/no/such/model.gguf";
+    refused(&["serve", model, "--host", "nowhere"], None, 2, "\"nowhere\" isn't an address");
+    refused(&["serve", model, "--config", file], None, 2, "maskwright.toml:3: unknown field `prot`");
+    refused(&["serve", model, "--config", "/no/such.toml"], None, 2, "/no/such.toml: ");
+    refused(&["serve", model, "--port", "0"], None, 3, model);
+    refused(&["serve", "smolm2"], None, 3, "did you mean \"smollm2\"?");
+}

@@ -2,7 +2,7 @@
 
 use maskwright::{
     Compiler, Constraint, Limits, Vocabulary,
-    constraint::{ConstraintError, JsonSchema, SchemaOptions, UnknownKeywords, Whitespace},
+    constraint::{ConstraintError, Grammar, JsonSchema, SchemaOptions, UnknownKeywords, Whitespace},
     engine::CompileError,
     vocab::ParseSpecials,
 };
@@ -205,4 +205,62 @@ fn lark_errors_name_line_and_column() {
     let compiler = compiler();
     let error = refusal(&compiler, &Constraint::Lark("start: a\na: \"x\" b".into())).unwrap().to_string();
     assert!(error.starts_with("lark: 2:"), "{error}");
+}
+
+fn accepts_quoted(grammar: &Grammar, text: &str) -> bool {
+    let compiler = Compiler::new(Vocabulary::single_bytes(), Limits::default()).unwrap();
+    let mut matcher = compiler.compile(grammar).unwrap().matcher();
+    let ids: Vec<u32> = serde_json::json!({"input": text}).to_string().bytes().map(u32::from).collect();
+    matcher.accepts(&ids).unwrap() == ids.len() && {
+        matcher.commit(&ids).unwrap();
+        matcher.is_accepting().unwrap()
+    }
+}
+
+#[test]
+fn texts_inside_a_string_are_the_grammars_own() {
+    let lark = r#"
+        // a statement, and another
+        start: select (";\n" select)*
+        select: "SELECT"i WS name WS "FROM" WS name where?
+        where: WS "WHERE" WS name "=" value
+        value: "\"" /[^"\\\x00-\x1f]*/ "\"" | DIGITS | "\\"
+        name: /[a-z_]+/
+        DIGITS: "0".."9"+
+        WS: /[ \t]/
+    "#;
+    let grammar = Grammar::quoted_lark("input", lark, &Limits::default()).unwrap();
+    for text in [
+        "SELECT a FROM b",
+        "select\ta FROM b_c",
+        "SELECT a FROM b WHERE c=\"é / \"",
+        "SELECT a FROM b WHERE c=12;\nSELECT d FROM e",
+        "SELECT a FROM b WHERE c=\\",
+    ] {
+        assert!(accepts_quoted(&grammar, text), "{text:?}");
+    }
+    for text in [
+        "",
+        "SELECT A FROM b",
+        "SELECT a FROM b WHERE c=\"",
+        "SELECT a FROM b;",
+        "SELECT a FROM b;nSELECT d FROM e",
+    ] {
+        assert!(!accepts_quoted(&grammar, text), "{text:?}");
+    }
+}
+
+#[test]
+fn an_expression_inside_a_string_is_the_whole_text() {
+    let grammar = Grammar::quoted_regex("input", r#"(?i)say "[a-c/]{2,3}"|\n+"#, &Limits::default()).unwrap();
+    for (text, good) in [
+        ("say \"ab\"", true),
+        ("SAY \"a/B\"", true),
+        ("\n\n", true),
+        ("say \"a\"", false),
+        ("n", false),
+        ("", false),
+    ] {
+        assert_eq!(accepts_quoted(&grammar, text), good, "{text:?}");
+    }
 }

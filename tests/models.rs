@@ -9,4 +9,4 @@ mod llama;
 mod reference;
 mod scripted;
 #[cfg(feature = "candle")]
-mod tiny;
+pub(crate) mod tiny;

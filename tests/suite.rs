@@ -18,5 +18,7 @@ mod models;
 mod run;
 mod sampler;
 mod schema;
+mod server;
+mod service;
 mod tools;
 mod vocab;

@@ -1,5 +1,7 @@
 //! Why a backend refuses a request or fails at it.
 
+use std::time::Duration;
+
 use crate::{
     chat::{TemplateError, ToolError},
     constraint::ConstraintError,
@@ -47,6 +49,34 @@ pub enum BackendError {
     /// The reply failed.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+    /// Too many requests wait already.
+    #[error("too busy: {waiting} requests are waiting")]
+    Busy {
+        /// How many wait.
+        waiting: usize,
+        /// When it may be worth asking again.
+        retry_after: Duration,
+    },
+    /// It took too long.
+    #[error("{what} took longer than {seconds} s")]
+    Deadline {
+        /// What did.
+        what: &'static str,
+        /// The time it had.
+        seconds: u64,
+    },
+    /// The service takes no more requests.
+    #[error("shutting down")]
+    ShuttingDown,
+    /// The system has no thread to spare.
+    #[error("a thread can't be started: {0}")]
+    Thread(String),
+    /// Something panicked; a bug, of which this request alone bears the consequences.
+    #[error("{what} failed unexpectedly")]
+    Panicked {
+        /// What did.
+        what: &'static str,
+    },
     /// The events stopped without an end; a bug of ours.
     #[error("the reply broke off")]
     BrokenOff,
@@ -66,7 +96,9 @@ impl BackendError {
             Self::Model(error) => error.fault(),
             Self::Vocab(error) => error.fault(),
             Self::Generate(error) => error.fault(),
-            Self::BrokenOff => Fault::Server,
+            Self::Busy { .. } | Self::ShuttingDown => Fault::Busy,
+            Self::Deadline { .. } => Fault::Limit,
+            Self::BrokenOff | Self::Thread(_) | Self::Panicked { .. } => Fault::Server,
         }
     }
 }

@@ -1,20 +1,21 @@
 //! The backend that runs a model in this process.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     conversation::{Conversation, Prepared},
     error::BackendError,
     event::{Event, Reply},
+    reader::Reader,
     request::{Input, Request},
 };
 use crate::{
-    chat::{ChatFormat, Delta, ReplyParser, ToolError, plain_prompt},
+    chat::{ChatFormat, ReplyParser, ToolError, plain_prompt},
     constraint::{Constraint, Grammar},
     engine::{CompiledConstraint, Compiler, CompilerOptions},
-    generate::{FinishReason, Generation, GenerationOptions, Interrupt, StopStrings},
+    generate::{Draft, Generation, GenerationOptions, Interrupt, StopStrings},
     limits::Limits,
-    model::Model,
+    model::{Model, ModelError},
     sample::Sampler,
     token::TokenId,
     vocab::ParseSpecials,
@@ -71,31 +72,36 @@ impl Local {
     ///
     /// Whatever can be known before the first event.
     pub fn generate(&self, request: &Request) -> Result<Events<'_>, BackendError> {
+        let Begun { draft, reader, constraint } = self.begin(request)?;
+        Ok(Events {
+            interrupt: draft.interrupter(),
+            constraint,
+            generation: Some(Generation::with_draft(self.model.open()?, draft)),
+            reader,
+        })
+    }
+
+    /// The same, but for the model, which hasn't been asked for anything.
+    pub(super) fn begin(&self, request: &Request) -> Result<Begun, BackendError> {
         let limits = self.compiler.limits();
         let vocab = self.model.vocabulary();
         let sampler = Sampler::new(request.sampling.clone(), limits)?.with_vocab_size(vocab.size())?;
-        let stop = StopStrings::new(&request.stop, limits)?;
+        let mut stop = StopStrings::new(&request.stop, limits)?;
+        let none = StopStrings::new(&[], limits)?;
         let Planned { prompt, grammar, parser } = self.plan(request)?;
-        let matcher = match grammar {
-            Some(grammar) => Some(self.compiler.compile(&grammar)?.matcher()),
-            None => None,
-        };
-        let card = self.model.card();
+        let constraint = grammar.map(|grammar| self.compiler.compile(&grammar)).transpose()?;
         let options = GenerationOptions {
             max_tokens: request.max_tokens.unwrap_or(usize::MAX),
-            context: card.context,
+            context: self.model.card().context,
             jump: request.jump,
         };
-        let decoder = self.model.open()?;
-        let generation =
-            Generation::new(decoder, Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
-        Ok(Events {
-            interrupt: generation.interrupter(),
-            generation: Some(generation),
-            parser,
-            called: false,
-            ready: VecDeque::new(),
-        })
+        // Where a model may call tools or write freely, the whole reply has a grammar, but it lets text end anywhere: stop
+        // strings are looked for in the text alone, where they can't cut a call.
+        let free = request.constraint.is_none() && !request.tool_choice.requires_call();
+        let spoken = if constraint.is_some() && free { std::mem::replace(&mut stop, none) } else { none };
+        let matcher = constraint.as_ref().map(CompiledConstraint::matcher);
+        let draft = Draft::new(Arc::clone(vocab), &prompt, matcher, sampler, stop, options)?;
+        Ok(Begun { draft, reader: Reader::new(parser, spoken), constraint })
     }
 
     /// The whole reply at once.
@@ -153,19 +159,26 @@ impl Local {
         if !request.tools.is_empty() || request.tool_choice.requires_call() {
             return Err(match &request.input {
                 Input::Chat(_) => ToolError::NoTemplate,
-                Input::Prompt(_) => {
+                Input::Prompt(_) | Input::Tokens(_) => {
                     ToolError::Unsupported { reason: "tools need a conversation, not a bare prompt".into() }
                 }
             }
             .into());
         }
-        let (text, specials) = match &request.input {
-            Input::Prompt(text) => (text.clone(), ParseSpecials::Yes),
-            Input::Chat(messages) => (plain_prompt(messages), ParseSpecials::No),
+        let prompt = match &request.input {
+            Input::Prompt(text) => self.encode(text, ParseSpecials::Yes)?,
+            Input::Chat(messages) => self.encode(&plain_prompt(messages), ParseSpecials::No)?,
+            Input::Tokens(ids) => {
+                let limit = self.model.vocabulary().size();
+                if let Some(&given) = ids.iter().find(|&&id| id as usize >= limit) {
+                    return Err(ModelError::TokenOutOfRange { given, limit }.into());
+                }
+                ids.clone()
+            }
         };
         let grammar =
             request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
-        Ok(Planned { prompt: self.encode(&text, specials)?, grammar, parser: None })
+        Ok(Planned { prompt, grammar, parser: None })
     }
 
     fn encode(&self, text: &str, specials: ParseSpecials) -> Result<Vec<TokenId>, BackendError> {
@@ -192,6 +205,14 @@ struct Planned {
     parser: Option<ReplyParser>,
 }
 
+/// A reply that may begin.
+pub(super) struct Begun {
+    pub(super) draft: Draft,
+    pub(super) reader: Reader,
+    /// What the whole reply is held to.
+    pub(super) constraint: Option<Arc<CompiledConstraint>>,
+}
+
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local").field("model", self.model.card()).finish_non_exhaustive()
@@ -203,11 +224,8 @@ impl std::fmt::Debug for Local {
 pub struct Events<'m> {
     generation: Option<Generation<'m>>,
     interrupt: Interrupt,
-    /// Reads a conversation's reply; without one, text is text.
-    parser: Option<ReplyParser>,
-    /// Whether a call came to its end.
-    called: bool,
-    ready: VecDeque<Event>,
+    constraint: Option<Arc<CompiledConstraint>>,
+    reader: Reader,
 }
 
 impl Events<'_> {
@@ -217,50 +235,27 @@ impl Events<'_> {
         self.interrupt.clone()
     }
 
-    fn advance(&mut self) -> Result<(), BackendError> {
-        let Some(generation) = &mut self.generation else { return Ok(()) };
-        match generation.next_piece() {
-            Ok(Some(piece)) => {
-                match &mut self.parser {
-                    Some(parser) => {
-                        let deltas = parser.push(&piece.text, piece.marker);
-                        self.take(deltas);
-                    }
-                    None => {
-                        if !piece.text.is_empty() {
-                            self.ready.push_back(Event::Text(piece.text));
-                        }
-                        self.ready.extend(piece.marker.map(Event::Marker));
-                    }
-                }
-                self.ready.extend(piece.tokens.into_iter().map(Event::Token));
-            }
-            Ok(None) => {
-                if let Some(generation) = self.generation.take() {
-                    let mut finish = generation.finish()?;
-                    if let Some(parser) = &mut self.parser {
-                        let deltas = parser.finish(finish.reason == FinishReason::Length);
-                        self.take(deltas);
-                    }
-                    if self.called && finish.reason == FinishReason::Stop {
-                        finish.reason = FinishReason::ToolCalls;
-                    }
-                    self.ready.push_back(Event::Finished(finish));
-                }
-            }
-            Err(error) => {
-                self.generation = None;
-                return Err(error.into());
-            }
-        }
-        Ok(())
+    /// What the whole reply is held to; `None` where it's free.
+    #[must_use]
+    pub fn constraint(&self) -> Option<&Arc<CompiledConstraint>> {
+        self.constraint.as_ref()
     }
 
-    fn take(&mut self, deltas: Vec<Delta>) {
-        for delta in deltas {
-            self.called |= matches!(delta, Delta::ToolCallFinished { complete: true, .. });
-            self.ready.push_back(delta.into());
+    /// Makes more events, unless the reply has ended.
+    fn advance(&mut self) -> Result<(), BackendError> {
+        let Some(mut generation) = self.generation.take() else { return Ok(()) };
+        match generation.next_piece()? {
+            Some(piece) => {
+                self.reader.read(piece);
+                if self.reader.has_stopped() {
+                    self.reader.finish(generation.finish()?);
+                } else {
+                    self.generation = Some(generation);
+                }
+            }
+            None => self.reader.finish(generation.finish()?),
         }
+        Ok(())
     }
 }
 
@@ -268,11 +263,14 @@ impl Iterator for Events<'_> {
     type Item = Result<Event, BackendError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && self.generation.is_some() {
+        loop {
+            if let Some(event) = self.reader.next() {
+                return Some(Ok(event));
+            }
+            self.generation.as_ref()?;
             if let Err(error) = self.advance() {
                 return Some(Err(error));
             }
         }
-        self.ready.pop_front().map(Ok)
     }
 }

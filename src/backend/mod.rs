@@ -7,9 +7,14 @@ mod conversation;
 mod error;
 mod event;
 mod local;
+mod reader;
 mod request;
+#[cfg(feature = "server")]
+mod service;
 
 pub use error::BackendError;
 pub use event::{Event, Reply};
 pub use local::{Events, Local};
 pub use request::{Input, Request};
+#[cfg(feature = "server")]
+pub use service::{EventStream, Histogram, Service, ServiceOptions, ServiceStats};

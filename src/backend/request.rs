@@ -6,6 +6,7 @@ use crate::{
     chat::{Message, Tool, ToolChoice},
     constraint::Constraint,
     sample::SamplingConfig,
+    token::TokenId,
 };
 
 /// A request.
@@ -18,7 +19,8 @@ pub struct Request {
     pub constraint: Option<Constraint>,
     /// How tokens are chosen.
     pub sampling: SamplingConfig,
-    /// Texts that end the reply and aren't part of it. Not together with a constraint.
+    /// Texts that end the reply and aren't part of it. Not together with a constraint or a call that is required: they
+    /// could end a text which the grammar doesn't let end. Beside tools that may be called, they end the text alone.
     pub stop: Vec<String>,
     /// Longest reply, in tokens; `None` is up to the model's context.
     pub max_tokens: Option<usize>,
@@ -46,6 +48,8 @@ pub struct Request {
 pub enum Input {
     /// Text to continue as it is, without a template; special tokens written out in it are those tokens.
     Prompt(String),
+    /// Tokens to continue, exactly these.
+    Tokens(Vec<TokenId>),
     /// A conversation, rendered by the model's own template.
     Chat(Vec<Message>),
 }

@@ -36,7 +36,7 @@ struct Civil {
 }
 
 /// `format` with its `%` codes filled in; an unknown code is the error, as the character after the `%`.
-pub(super) fn strftime(format: &str, at: SystemTime) -> Result<String, String> {
+pub(crate) fn strftime(format: &str, at: SystemTime) -> Result<String, String> {
     use std::fmt::Write;
 
     let t = civil(at);

@@ -33,6 +33,8 @@ mod text;
 mod tool;
 
 pub use call::ToolCall;
+#[cfg(feature = "server")]
+pub(crate) use date::strftime;
 pub use error::{TemplateError, ToolError};
 pub use format::{ChatFormat, ReplyOptions};
 pub use message::{Message, Role};

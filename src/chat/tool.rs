@@ -9,6 +9,17 @@ use crate::limits::Limits;
 
 /// Longest name, in bytes, as every API has it.
 const NAME_BYTES: usize = 64;
+/// Where the schema of a custom tool's arguments keeps the grammar of its input.
+const INPUT_GRAMMAR: &str = "x-maskwright-grammar";
+
+/// What the input of a custom tool must look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputGrammar<'t> {
+    /// A text of this Lark grammar.
+    Lark(&'t str),
+    /// A text that this expression matches as a whole.
+    Regex(&'t str),
+}
 
 /// A function that a model may call.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,6 +143,7 @@ impl Tool {
             if tools[..index].iter().any(|other| other.name == tool.name) {
                 return Err(ToolError::Duplicate { name: tool.name.clone() });
             }
+            tool.input_grammar()?;
             tool.arguments_schema()?;
         }
         Ok(())
@@ -184,6 +196,63 @@ impl Tool {
             closed.insert("additionalProperties".into(), false.into());
         }
         Ok(closed.into())
+    }
+
+    /// A tool whose only argument is a text of a grammar, `{"input": "…"}`: what OpenAI's API calls a custom tool. The schema of
+    /// its arguments has the grammar at `/properties/input/x-maskwright-grammar`, as `{"syntax": "lark", "definition": "…"}`
+    /// or with `"regex"`.
+    ///
+    /// ```
+    /// use maskwright::chat::Tool;
+    /// let tool = Tool::custom("sql", None, Some(("lark", "start: \"SELECT \" /[a-z]+/")));
+    /// assert_eq!(tool.arguments_schema()?["required"], serde_json::json!(["input"]));
+    /// # Ok::<(), maskwright::chat::ToolError>(())
+    /// ```
+    #[must_use]
+    pub fn custom(
+        name: impl Into<String>,
+        description: Option<String>,
+        grammar: Option<(&str, &str)>,
+    ) -> Self {
+        let mut input = json!({"type": "string"});
+        if let Some((syntax, definition)) = grammar {
+            input[INPUT_GRAMMAR] = json!({"syntax": syntax, "definition": definition});
+        }
+        let parameters = json!({
+            "type": "object",
+            "properties": {"input": input},
+            "required": ["input"],
+            "additionalProperties": false
+        });
+        Self { name: name.into(), description, parameters: Some(parameters), strict: None }
+    }
+
+    /// The grammar of its input, if it has one.
+    pub(super) fn input_grammar(&self) -> Result<Option<InputGrammar<'_>>, ToolError> {
+        let Some(parameters) = &self.parameters else { return Ok(None) };
+        let Some(grammar) =
+            parameters.pointer("/properties/input").and_then(|input| input.get(INPUT_GRAMMAR))
+        else {
+            return Ok(None);
+        };
+        let pointer = format!("/properties/input/{INPUT_GRAMMAR}");
+        let refuse = |reason: &str| ToolError::Arguments {
+            tool: self.name.clone(),
+            pointer: pointer.clone(),
+            reason: reason.to_owned(),
+        };
+        let bare = Self::custom(self.name.as_str(), None, Some(("", ""))).parameters;
+        let mut shape = parameters.clone();
+        shape["properties"]["input"][INPUT_GRAMMAR] = json!({"syntax": "", "definition": ""});
+        if Some(&shape) != bare.as_ref() {
+            return Err(refuse("stands for the whole input of a tool, and nowhere else"));
+        }
+        let text = |key: &str| grammar.get(key).and_then(Value::as_str);
+        match (text("syntax"), text("definition")) {
+            (Some("lark"), Some(text)) => Ok(Some(InputGrammar::Lark(text))),
+            (Some("regex"), Some(pattern)) => Ok(Some(InputGrammar::Regex(pattern))),
+            _ => Err(refuse("has a syntax, lark or regex, and a definition")),
+        }
     }
 
     /// As the chat templates of Hugging Face take it.

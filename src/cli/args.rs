@@ -30,6 +30,9 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Reply to a prompt, under a constraint if one is given.
     Run(Box<RunArgs>),
+    /// Serve models over HTTP: the APIs of OpenAI, Anthropic and Ollama.
+    #[cfg(feature = "server")]
+    Serve(Box<super::serve::ServeArgs>),
     /// Run case files: texts that a schema or grammar must accept or reject.
     Test(TestArgs),
     /// Show how a GBNF grammar is lowered: its terminals, their regular expressions, and what stayed a rule.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args.rs` | flags and their meaning |
 //! | `run.rs` | `maskwright run`: one reply |
+//! | `serve.rs` | `maskwright serve`: HTTP APIs |
 //! | `test.rs`, `cases.rs` | `maskwright test`: case files against grammars |
 //! | `vectors.rs` | cases of tools, and replies to read |
 //! | `explain.rs` | `maskwright explain`: how a grammar was lowered |
@@ -22,10 +23,12 @@ mod check;
 mod explain;
 mod failure;
 mod run;
+#[cfg(feature = "server")]
+mod serve;
 mod test;
 mod vectors;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
@@ -35,8 +38,26 @@ use args::{Cli, Command};
 #[must_use]
 pub fn main() -> ExitCode {
     // clap prints usage errors itself and exits with 2.
-    let result = match Cli::parse().command {
+    execute(Cli::parse())
+}
+
+/// Runs a command line, the first word of which is the program's name: for a process that isn't the command itself.
+///
+/// ```
+/// use std::process::ExitCode;
+/// let words = ["maskwright", "check", "--json-schema", "no-such-file.json"];
+/// assert_eq!(maskwright::cli::main_from(words.map(Into::into)), ExitCode::from(2));
+/// ```
+#[must_use]
+pub fn main_from(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    execute(Cli::parse_from(words))
+}
+
+fn execute(cli: Cli) -> ExitCode {
+    let result = match cli.command {
         Command::Run(args) => run::run(&args),
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::serve(&args),
         Command::Test(args) => test::test(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Check(args) => check::check(&args),

@@ -37,7 +37,7 @@ pub(super) fn refusal(message: &str) -> ConstraintError {
 
 /// Counts open brackets outside comments and string and regex literals. Literals are skipped by the rule that a
 /// quote or slash opens one and the next unescaped one, or the end of the line, closes it.
-fn check_depth(text: &str, limit: usize) -> Result<(), ConstraintError> {
+pub(super) fn check_depth(text: &str, limit: usize) -> Result<(), ConstraintError> {
     let mut depth = 0_usize;
     let mut literal = None;
     let mut escaped = false;

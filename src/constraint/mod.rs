@@ -19,6 +19,7 @@ pub mod gbnf;
 mod grammar;
 
 mod lark;
+mod quoted;
 mod regex;
 
 mod schema;

@@ -3,6 +3,8 @@
 //! Masks that are known are handed out on the spot. The others are found by lexer: sequences that share one would
 //! only wait for each other on different threads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use rayon::prelude::*;
 
 use super::{error::MatchError, matcher::Matcher};
@@ -33,7 +35,8 @@ pub fn fill_masks(matchers: &mut [&mut Matcher], masks: &mut Vec<Result<TokenMas
     masks.clear();
     let mut unknown = Vec::new();
     for (index, matcher) in matchers.iter_mut().enumerate() {
-        masks.push(matcher.known_mask().unwrap_or_else(|| {
+        let known = guarded(|| matcher.known_mask().transpose());
+        masks.push(known.transpose().unwrap_or_else(|| {
             unknown.push(index);
             Err(MatchError::DeadEnd) // until it's found
         }));
@@ -67,6 +70,12 @@ struct Open<'a> {
 
 impl Open<'_> {
     fn find(&mut self) {
-        *self.mask = self.matcher.mask();
+        *self.mask = guarded(|| self.matcher.mask());
     }
+}
+
+/// Looks at one matcher, whose panic is of no concern to the others either.
+fn guarded<T>(look: impl FnOnce() -> Result<T, MatchError>) -> Result<T, MatchError> {
+    catch_unwind(AssertUnwindSafe(look))
+        .unwrap_or_else(|_| Err(MatchError::Internal("a mask could not be found".into())))
 }

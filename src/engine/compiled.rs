@@ -15,10 +15,14 @@ use super::{
     sequence::Sequence,
     verify::{Shadow, Verifier},
 };
-use crate::{constraint::Watch, vocab::Vocabulary};
+use crate::{
+    constraint::{GrammarKey, Watch},
+    vocab::Vocabulary,
+};
 
 /// A compiled grammar. Its language doesn't change; what sequences find out about it is kept for the next ones.
 pub struct CompiledConstraint {
+    key: GrammarKey,
     lexers: Lexers,
     graph: Graph,
     masks: Arc<Masks>,
@@ -32,6 +36,7 @@ pub struct CompiledConstraint {
 
 impl CompiledConstraint {
     pub(super) fn new(
+        key: GrammarKey,
         lexers: Lexers,
         graph: Graph,
         masks: Arc<Masks>,
@@ -40,7 +45,7 @@ impl CompiledConstraint {
         warnings: Vec<String>,
     ) -> Self {
         let lexer_bytes = AtomicUsize::new(lexers.size().1);
-        Self { lexers, graph, masks, verifier, vocab, warnings, watch: None, lexer_bytes }
+        Self { key, lexers, graph, masks, verifier, vocab, warnings, watch: None, lexer_bytes }
     }
 
     /// The same, with what is watched beside the grammar.
@@ -56,6 +61,12 @@ impl CompiledConstraint {
     #[must_use]
     pub fn matcher(self: &Arc<Self>) -> Matcher {
         Matcher::new(Arc::clone(self))
+    }
+
+    /// The key of the grammar it was compiled from.
+    #[must_use]
+    pub fn key(&self) -> GrammarKey {
+        self.key
     }
 
     /// What is probably not as it was meant: in the grammar, or found while compiling it.

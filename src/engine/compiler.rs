@@ -1,6 +1,9 @@
 //! Grammars to compiled constraints, over one vocabulary.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
 
 use llguidance::{
     ParserFactory, TokenParser,
@@ -36,6 +39,9 @@ pub struct Compiler {
     options: CompilerOptions,
     masks: Arc<Masks>,
     cache: Cache,
+    /// Grammars asked for, and those of them that were compiled anew.
+    asked: AtomicU64,
+    missed: AtomicU64,
 }
 
 /// How a [`Compiler`] goes about it; nothing here changes what it allows.
@@ -121,7 +127,8 @@ impl Compiler {
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
         let panics = Arc::new(Panics::new(options.verify_masks));
         let engine = Engine { factory, env, vocab, limits, slices, tokens, panics, plain: OnceLock::new() };
-        Ok(Self { engine: Arc::new(engine), options, masks, cache })
+        let (asked, missed) = Default::default();
+        Ok(Self { engine: Arc::new(engine), options, masks, cache, asked, missed })
     }
 
     /// The compiled form of `grammar`: a kept one, or a new one. Callers that ask for the same grammar at the
@@ -131,7 +138,11 @@ impl Compiler {
     ///
     /// [`CompileError::Constraint`] with the place, when the grammar can't be honoured.
     pub fn compile(&self, grammar: &Grammar) -> Result<Arc<CompiledConstraint>, CompileError> {
-        self.cache.get_or_compile(grammar.key(), || self.compile_anew(grammar))
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.cache.get_or_compile(grammar.key(), || {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+            self.compile_anew(grammar)
+        })
     }
 
     /// The vocabulary it compiles for.
@@ -150,6 +161,13 @@ impl Compiler {
     #[must_use]
     pub fn cached(&self) -> (usize, usize) {
         self.cache.size()
+    }
+
+    /// How often a grammar asked for was compiled already, or was being compiled, and how often it wasn't.
+    #[must_use]
+    pub fn lookups(&self) -> (u64, u64) {
+        let missed = self.missed.load(Ordering::Relaxed);
+        (self.asked.load(Ordering::Relaxed).saturating_sub(missed), missed)
     }
 
     /// Memory held by finished masks, which all constraints share, in bytes.
@@ -171,7 +189,8 @@ impl Compiler {
         // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
         // reached.
         for part in grammar.parts() {
-            self.compile(&part.grammar).map_err(|error| match error {
+            let compiled = self.cache.get_or_compile(part.grammar.key(), || self.compile_anew(&part.grammar));
+            compiled.map_err(|error| match error {
                 CompileError::Constraint(error) => error.within(part.label.as_str()).into(),
                 error => error,
             })?;
@@ -207,6 +226,7 @@ impl Compiler {
             limits.lexer_states / 2,
         );
         let constraint = CompiledConstraint::new(
+            grammar.key(),
             lexers,
             Graph::new(limits.history_bytes, limits.history_mask_bytes),
             Arc::clone(&self.masks),

@@ -99,8 +99,21 @@ impl Matcher {
         self.thin(mask)
     }
 
-    /// The mask, or an error, where neither takes a parser to tell.
-    pub(super) fn known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
+    /// The mask, or an error, where neither takes a parser to tell: for callers who would do without something that
+    /// others wait for while a mask is found, such as a lock.
+    ///
+    /// ```
+    /// use maskwright::{Compiler, Constraint, Limits, Vocabulary};
+    /// let limits = Limits::default();
+    /// let compiler = Compiler::new(Vocabulary::single_bytes(), limits.clone())?;
+    /// let compiled = compiler.compile(&Constraint::Regex("[ab]{3}".into()).to_grammar(&limits)?)?;
+    /// let mut matcher = compiled.matcher();
+    /// // The first mask was found when the constraint was compiled.
+    /// let known = matcher.known_mask().transpose()?;
+    /// assert_eq!(known, Some(matcher.mask()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn known_mask(&mut self) -> Option<Result<TokenMask, MatchError>> {
         if self.watcher.as_ref().is_some_and(|watcher| watcher.is_live()) {
             return None;
         }

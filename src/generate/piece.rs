@@ -72,6 +72,8 @@ impl FinishReason {
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
+    /// Tokens of the prompt that the model needn't read, as it had read them for another reply.
+    pub reused_tokens: usize,
     /// Tokens of the reply, forced ones and a stop token included.
     pub completion_tokens: usize,
     /// Tokens of the reply which the grammar forced.

@@ -78,6 +78,7 @@ pub fn all(model: &dyn Model, tokens: &[TokenId], agreement: Agreement) -> Resul
     sequences_do_not_disturb_each_other(model, tokens, agreement)?;
     steps_of_many_sequences_agree_with_separate_ones(model, tokens, agreement)?;
     truncated_sequence_is_like_a_fresh_one(model, tokens, agreement)?;
+    forked_sequence_is_like_a_fresh_one(model, tokens, agreement)?;
     removed_sequence_leaves_others_alone(model, tokens, agreement)?;
     refused_step_changes_nothing(model, tokens, agreement)
 }
@@ -213,6 +214,50 @@ pub fn truncated_sequence_is_like_a_fresh_one(
         agreement.check(&format!("cut to {keep} tokens and fed the rest"), &whole, &row)?;
     }
     Ok(())
+}
+
+/// A sequence forked from another at any length and fed anew is like one of its own; the other goes on as if nothing
+/// had happened, and either may end before the other.
+///
+/// # Errors
+/// Names the place, or says what became of the other sequence.
+pub fn forked_sequence_is_like_a_fresh_one(
+    model: &dyn Model,
+    tokens: &[TokenId],
+    agreement: Agreement,
+) -> Result<(), String> {
+    let whole = fresh(model, tokens)?;
+    let turned = |keep: usize| -> Vec<TokenId> {
+        tokens[..keep].iter().chain(tokens[keep..].iter().rev()).copied().collect()
+    };
+    for keep in 0..tokens.len() {
+        let other = turned(keep);
+        let mut session = model.session().map_err(say("opening a session"))?;
+        let first = session.add().map_err(say("adding"))?;
+        let long = if keep + 1 < tokens.len() { keep + 1 } else { keep };
+        if long > 0 {
+            feed(&mut *session, "feeding the first", &[(first, &tokens[..long])])?;
+        }
+        let fork = session.fork(first, keep).map_err(say("forking"))?;
+        if (session.len(first), session.len(fork)) != (long, keep) || first == fork {
+            return Err(format!("forked at {keep} of {long} tokens, the fork has {}", session.len(fork)));
+        }
+        let work: [(_, &[TokenId]); 2] = [(fork, &other[keep..]), (first, &tokens[long..])];
+        let rows = feed(&mut *session, "feeding both", &work)?;
+        agreement.check(&format!("forked at {keep} tokens"), &fresh(model, &other)?, &rows[0])?;
+        agreement.check(&format!("the sequence that was forked at {keep} tokens"), &whole, &rows[1])?;
+
+        let late = session.fork(first, usize::MAX).map_err(say("forking the whole"))?;
+        session.remove(first);
+        session.truncate(late, keep).map_err(say("cutting a fork"))?;
+        let rows = feed(&mut *session, "feeding a fork of what is gone", &[(late, &tokens[keep..])])?;
+        agreement.check("the fork of a removed sequence", &whole, &rows[0])?;
+    }
+    let mut session = model.session().map_err(say("opening a session"))?;
+    match session.fork(SequenceId(usize::MAX), 0) {
+        Err(ModelError::Misuse(_)) => Ok(()),
+        other => Err(format!("a sequence that isn't there was forked: {other:?}")),
+    }
 }
 
 /// Removing a sequence neither changes nor renames the others, and its id means nothing any more.

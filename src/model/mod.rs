@@ -68,6 +68,13 @@ pub trait Session: Send {
     /// # Errors
     /// [`ModelError::Device`] when there is no room.
     fn add(&mut self) -> Result<SequenceId, ModelError>;
+    /// A new sequence that begins with the first `len` tokens of another, or all of them where it has no more. From
+    /// here on each goes its own way.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] where the state can't be copied; [`ModelError::Device`] when there is no room;
+    /// [`ModelError::Misuse`] for a sequence that isn't there.
+    fn fork(&mut self, sequence: SequenceId, len: usize) -> Result<SequenceId, ModelError>;
     /// Drops a sequence and its state; others keep their ids.
     fn remove(&mut self, sequence: SequenceId);
     /// Appends tokens (any number, at least one) to each named sequence (each at most once); the logits for the

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Model, ModelCard, ModelError, SequenceId, Session,
-    step::{Bounds, check},
+    step::{Bounds, check, unknown},
 };
 use crate::{
     logits::Logits,
@@ -79,7 +79,7 @@ impl Counts {
 
 /// A model that wants to say its script.
 ///
-/// The prompt is what a sequence is fed first; see [`Self::prompt`] for when that isn't so. Columns past the
+/// The prompt is what a sequence is fed first; see [`Self::prompt`] and [`Self::prompt_until`] for when that isn't so. Columns past the
 /// vocabulary have the highest logits, so that whoever forgets them is found out.
 ///
 /// ```
@@ -96,6 +96,7 @@ pub struct Scripted {
     vocabulary: Arc<Vocabulary>,
     script: Script,
     prompt: Option<usize>,
+    mark: Option<Vec<u8>>,
     noise: Option<u64>,
     counts: Arc<Counts>,
     /// Tokens by their bytes; the lowest id where several have the same.
@@ -127,6 +128,7 @@ impl Scripted {
             vocabulary,
             script: script.into(),
             prompt: None,
+            mark: None,
             noise: None,
             counts: Arc::default(),
             by_bytes,
@@ -161,6 +163,14 @@ impl Scripted {
     #[must_use]
     pub fn prompt(mut self, tokens: usize) -> Self {
         self.prompt = Some(tokens);
+        self
+    }
+
+    /// A prompt ends where this text stands last, however it is fed: for conversations, the opening of a turn of the
+    /// assistant. Before the text came there is nothing that the model wants to say.
+    #[must_use]
+    pub fn prompt_until(mut self, mark: impl Into<Vec<u8>>) -> Self {
+        self.mark = Some(mark.into());
         self
     }
 
@@ -199,7 +209,7 @@ struct ScriptedSession<'m> {
     rows: Vec<Vec<f32>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Sequence {
     tokens: Vec<TokenId>,
     /// How many of the tokens are the prompt; not known before there are so many.
@@ -216,6 +226,14 @@ impl Session for ScriptedSession<'_> {
         self.next += 1;
         self.sequences.insert(id, Sequence::default());
         Ok(SequenceId(id))
+    }
+
+    fn fork(&mut self, sequence: SequenceId, len: usize) -> Result<SequenceId, ModelError> {
+        let mut copy = self.sequences.get(&sequence.0).ok_or_else(|| unknown(sequence))?.clone();
+        copy.truncate(len);
+        let id = self.add()?;
+        self.sequences.insert(id.0, copy);
+        Ok(id)
     }
 
     fn remove(&mut self, sequence: SequenceId) {
@@ -247,36 +265,37 @@ impl Session for ScriptedSession<'_> {
 
     fn truncate(&mut self, sequence: SequenceId, len: usize) -> Result<(), ModelError> {
         if let Some(sequence) = self.sequences.get_mut(&sequence.0) {
-            sequence.tokens.truncate(len);
-            if sequence.tokens.len() < sequence.prompt {
-                sequence.said.clear();
-            }
-            sequence.said.truncate((sequence.tokens.len() + 1).saturating_sub(sequence.prompt));
+            sequence.truncate(len);
         }
         Ok(())
     }
 }
 
 impl Sequence {
-    fn feed(&mut self, model: &Scripted, tokens: &[TokenId]) {
-        let before = self.tokens.len();
-        self.tokens.extend_from_slice(tokens);
-        if self.said.is_empty() {
-            self.prompt = model.prompt.unwrap_or(self.tokens.len());
-            if self.tokens.len() < self.prompt {
-                return;
-            }
-            let prompt: Vec<u8> = self.tokens[..self.prompt]
-                .iter()
-                .flat_map(|&id| model.vocabulary.bytes(id))
-                .copied()
-                .collect();
-            self.text = (model.script.0)(&String::from_utf8_lossy(&prompt)).into_bytes();
-            // Tokens that a grammar forces at the start come with the prompt.
-            let start = (0..=self.text.len()).rev().find(|&n| prompt.ends_with(&self.text[..n])).unwrap_or(0);
-            self.said.push(start);
+    fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+        if self.tokens.len() < self.prompt {
+            self.said.clear();
         }
-        for &id in &self.tokens[self.prompt.max(before)..] {
+        self.said.truncate((self.tokens.len() + 1).saturating_sub(self.prompt));
+    }
+
+    fn feed(&mut self, model: &Scripted, tokens: &[TokenId]) {
+        self.tokens.extend_from_slice(tokens);
+        let prompt = match &model.mark {
+            Some(mark) => self.tokens_until(mark, model),
+            None if self.said.is_empty() => Some(model.prompt.unwrap_or(self.tokens.len())),
+            None => Some(self.prompt),
+        };
+        let Some(prompt) = prompt.filter(|&prompt| prompt <= self.tokens.len()) else {
+            self.said.clear();
+            self.text.clear();
+            return;
+        };
+        if self.said.is_empty() || prompt != self.prompt {
+            self.begin(model, prompt);
+        }
+        for &id in &self.tokens[self.prompt + self.said.len() - 1..] {
             let said = self.said.last().copied().unwrap_or(0);
             let next = if model.vocabulary.stop_tokens().contains(&id) {
                 self.text.len()
@@ -285,6 +304,31 @@ impl Sequence {
             };
             self.said.push(next);
         }
+    }
+
+    /// Takes the first `prompt` tokens for the prompt.
+    fn begin(&mut self, model: &Scripted, prompt: usize) {
+        self.prompt = prompt;
+        let prompt: Vec<u8> =
+            self.tokens[..prompt].iter().flat_map(|&id| model.vocabulary.bytes(id)).copied().collect();
+        self.text = (model.script.0)(&String::from_utf8_lossy(&prompt)).into_bytes();
+        // Tokens that a grammar forces at the start come with the prompt.
+        let start = (0..=self.text.len()).rev().find(|&n| prompt.ends_with(&self.text[..n])).unwrap_or(0);
+        self.said = vec![start];
+    }
+
+    /// How many tokens there are up to the last `mark`.
+    fn tokens_until(&self, mark: &[u8], model: &Scripted) -> Option<usize> {
+        let mut bytes = Vec::new();
+        let mut found = None;
+        for (index, &id) in self.tokens.iter().enumerate() {
+            let from = (bytes.len() + 1).saturating_sub(mark.len());
+            bytes.extend_from_slice(model.vocabulary.bytes(id));
+            if bytes[from..].windows(mark.len().max(1)).any(|window| window == mark) {
+                found = Some(index + 1);
+            }
+        }
+        found
     }
 }
 

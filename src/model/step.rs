@@ -14,6 +14,11 @@ pub(super) struct Bounds {
     pub(super) width: usize,
 }
 
+/// The error for a sequence that isn't there.
+pub(super) fn unknown(sequence: SequenceId) -> ModelError {
+    ModelError::Misuse(format!("there is no sequence {}", sequence.0))
+}
+
 /// Checks the whole of a step. `len` says how long a sequence is, where it exists.
 pub(super) fn check(
     work: &[(SequenceId, &[TokenId])],
@@ -23,7 +28,7 @@ pub(super) fn check(
     let mut seen = BTreeSet::new();
     for &(id, tokens) in work {
         let Some(len) = len(id) else {
-            return Err(ModelError::Misuse(format!("there is no sequence {}", id.0)));
+            return Err(unknown(id));
         };
         if !seen.insert(id.0) {
             return Err(ModelError::Misuse(format!("sequence {} is named twice in one step", id.0)));

@@ -211,7 +211,7 @@ mod tests {
         for damaged in [&whole[..whole.len() - 1], b"", b"anything"] {
             fs::write(&path, damaged).unwrap();
             same(&read(JSON.as_bytes(), &hint(), folder.path()).unwrap(), &plain);
-            assert_eq!(unpack(&fs::read(&path).unwrap()).is_some(), true, "it is whole again");
+            assert!(unpack(&fs::read(&path).unwrap()).is_some(), "it is whole again");
         }
     }
 

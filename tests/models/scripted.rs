@@ -41,6 +41,8 @@ fn scripted_model_keeps_the_contract() {
     for model in [scripted(), scripted().noise(7), scripted().width(300), scripted().width(200)] {
         contract::all(&model, &prompt, Agreement::Exact).unwrap();
     }
+    let marked = Scripted::new(Vocabulary::single_bytes(), "{\"a\": 1, \"b\": 2}").prompt_until(": ");
+    contract::all(&marked.context(64), &prompt, Agreement::Exact).unwrap();
 }
 
 #[test]
@@ -91,6 +93,23 @@ fn a_script_may_depend_on_the_prompt() {
     let model = Scripted::new(Vocabulary::single_bytes(), script);
     assert_eq!(say(&model, "go", 100, |_, _| true), "call");
     assert_eq!(say(&model, "the result is 42", 100, |_, _| true), "done");
+}
+
+#[test]
+fn a_prompt_may_end_where_a_text_stands_last() {
+    let script = Script::reply(|prompt| format!("{} bytes", prompt.len()));
+    let model = Scripted::new(Vocabulary::single_bytes(), script).prompt_until("\nA: ");
+    let text = "Q: a?\nA: 9 bytes\nQ: b?\nA: ";
+    let mut decoder = model.open().unwrap();
+    let mut said = String::new();
+    for (at, byte) in text.bytes().enumerate() {
+        let row = decoder.feed(&[byte.into()]).unwrap().to_host().unwrap().into_owned();
+        let best = (0..=255_u8).max_by(|&a, &b| row[usize::from(a)].total_cmp(&row[usize::from(b)])).unwrap();
+        if (8..15).contains(&at) || at + 1 == text.len() {
+            said.push(char::from(best));
+        }
+    }
+    assert_eq!(said, "9 bytes2");
 }
 
 #[test]

@@ -212,6 +212,15 @@ pub(super) fn parameter<'t>(tool: &'t Tool, key: &str) -> (Option<&'t Value>, &'
 
 /// A tool's parameters one by one, required ones first.
 pub(super) fn fields(tool: &Tool) -> Result<Vec<Field>, ToolError> {
+    if tool.input_grammar()?.is_some() {
+        return Err(ToolError::Arguments {
+            tool: tool.name.clone(),
+            pointer: "/properties/input/x-maskwright-grammar".into(),
+            reason:
+                "this model's calls don't hold their arguments as JSON, which a grammar of the input needs"
+                    .into(),
+        });
+    }
     let refuse = |pointer: String, reason: &str| ToolError::Arguments {
         tool: tool.name.clone(),
         pointer,

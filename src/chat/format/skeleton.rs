@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 
 use super::{markers::Markers, read::Thinking};
 use crate::{
-    chat::{error::ToolError, tool::Tool},
+    chat::{
+        error::ToolError,
+        tool::{InputGrammar, Tool},
+    },
     constraint::{Constraint, Grammar, JsonSchema, Part, SchemaOptions, Whitespace},
     limits::Limits,
     token::TokenId,
@@ -102,6 +105,18 @@ impl<'a> Skeleton<'a> {
     /// The arguments of a tool as JSON: a reference to their grammar.
     pub(super) fn arguments(&mut self, index: usize) -> Result<String, ToolError> {
         let tool = self.plan.tools[index];
+        if let Some(input) = tool.input_grammar()? {
+            let (name, label) = (format!("arguments_{index}"), format!("tool {:?}", tool.name));
+            let limits = self.plan.limits;
+            let grammar = match input {
+                InputGrammar::Lark(text) => Grammar::quoted_lark("input", text, limits),
+                InputGrammar::Regex(pattern) => Grammar::quoted_regex("input", pattern, limits),
+            };
+            let grammar = grammar.map_err(|error| error.within(label.as_str()))?;
+            let reference = format!("@{name}");
+            self.parts.push(Part { name, label, grammar });
+            return Ok(reference);
+        }
         let schema = tool.arguments_schema()?;
         self.schema(&format!("arguments_{index}"), schema, &tool.name, "")
     }

@@ -259,6 +259,10 @@ impl<'a> Reader<'_, 'a> {
         if let Some(name) = self.string("format")? {
             found.push(Assertion::Format(name));
         }
+        if self.object.contains_key("x-maskwright-grammar") {
+            let what = "stands for the whole input of a tool, and nowhere else";
+            return Err(self.wrong("x-maskwright-grammar", what));
+        }
         if let Some(text) = self.object.get("x-maskwright-substring-of") {
             found.push(Assertion::Substring(text));
         }

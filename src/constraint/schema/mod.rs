@@ -41,6 +41,7 @@ use super::{
 };
 use crate::limits::Limits;
 pub use number::NumberForms;
+pub(super) use string::{spell, write_class};
 
 /// A JSON Schema and how JSON under it is spelled.
 ///

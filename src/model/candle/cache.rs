@@ -39,6 +39,17 @@ impl Cache {
         Ok(())
     }
 
+    /// The first `len` places, which must be there, in a cache of their own.
+    pub(super) fn copy(&self, len: usize) -> Result<Self, ModelError> {
+        let mut copy = Self { lanes: vec![Lane::default(); self.lanes.len()], ..*self };
+        copy.reserve(len)?;
+        for (to, from) in copy.lanes.iter_mut().zip(&self.lanes) {
+            to.keys.extend_from_slice(&from.keys[..len * self.head]);
+            to.values.extend_from_slice(&from.values[..len * self.head]);
+        }
+        Ok(copy)
+    }
+
     /// Keeps the first `len` places.
     pub(super) fn truncate(&mut self, len: usize) {
         for lane in &mut self.lanes {

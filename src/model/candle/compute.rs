@@ -68,6 +68,8 @@ pub(super) trait Compute: Send + Sync + Sized {
     fn rotation(&self, rotation: Rotation) -> Result<Self::Rotation, ModelError>;
     /// An empty cache.
     fn cache(&self, config: &Config) -> Self::Cache;
+    /// A cache of its own with the first `len` tokens of another.
+    fn copy(&self, cache: &Self::Cache, len: usize) -> Result<Self::Cache, ModelError>;
     /// Makes room for more tokens.
     fn reserve(&self, cache: &mut Self::Cache, tokens: usize) -> Result<(), ModelError>;
     /// Forgets all but the first `len` tokens.

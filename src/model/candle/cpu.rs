@@ -60,6 +60,10 @@ impl Compute for Cpu {
         Cache::new(config)
     }
 
+    fn copy(&self, cache: &Cache, len: usize) -> Result<Cache, ModelError> {
+        cache.copy(len)
+    }
+
     fn reserve(&self, cache: &mut Cache, tokens: usize) -> Result<(), ModelError> {
         cache.reserve(tokens)
     }

@@ -92,17 +92,19 @@ impl Matrix {
         let groups: usize = self.parts.iter().map(Part::groups).sum();
         // By groups of weight rows first, so that each task writes a stretch of its own.
         let mut grouped = vec![[0.0_f32; GROUP]; groups * count];
-        let per_task = threads.share(groups);
-        threads.for_chunks(&mut grouped, per_task * count, |task, out| {
-            for (i, out) in out.chunks_exact_mut(count).enumerate() {
-                let mut group = task * per_task + i;
-                for part in &self.parts {
-                    if group < part.groups() {
-                        part.multiply(simd, group, self.columns, input, &blocks, out);
-                        break;
-                    }
-                    group -= part.groups();
+        // Groups are best multiplied two by two.
+        let per_task = threads.share(groups).next_multiple_of(2);
+        threads.for_chunks(&mut grouped, per_task * count, |task, mut out| {
+            // Those of the task's groups that are in each part.
+            let (mut before, mut first) = (0, task * per_task);
+            for part in &self.parts {
+                let end = before + part.groups();
+                let many = end.saturating_sub(first).min(out.len() / count);
+                let (now, later) = out.split_at_mut(many * count);
+                if many > 0 {
+                    part.multiply(simd, first - before, self.columns, input, &blocks, now);
                 }
+                (before, first, out) = (end, first + many, later);
             }
         });
 
@@ -179,6 +181,7 @@ impl Part {
         self.rows.div_ceil(GROUP)
     }
 
+    /// As many groups as `out` has room for, from `group` on.
     fn multiply(
         &self,
         simd: Simd,
@@ -189,15 +192,21 @@ impl Part {
         out: &mut [[f32; GROUP]],
     ) {
         let per_row = columns / BLOCK;
+        let groups = out.len() / input.count();
         match &self.tiles {
             Tiles::Nibbles(tiles) => {
-                kernel::multiply_nibbles(simd, &tiles[group * per_row..][..per_row], blocks, out);
+                let tiles = &tiles[group * per_row..][..groups * per_row];
+                kernel::multiply_nibbles(simd, tiles, per_row, blocks, out);
             }
             Tiles::Bytes(tiles) => {
-                kernel::multiply_bytes(simd, &tiles[group * per_row..][..per_row], blocks, out);
+                let tiles = &tiles[group * per_row..][..groups * per_row];
+                kernel::multiply_bytes(simd, tiles, per_row, blocks, out);
             }
             Tiles::Floats(tiles) => {
-                kernel::multiply_floats(simd, &tiles[group * columns..][..columns], &input.data, out);
+                let tiles = tiles[group * columns..].chunks_exact(columns);
+                for (tiles, out) in tiles.zip(out.chunks_exact_mut(input.count())) {
+                    kernel::multiply_floats(simd, tiles, &input.data, out);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     logits::Logits,
     model::{
         ModelError, SequenceId, Session,
-        step::{Bounds, check},
+        step::{Bounds, check, unknown},
     },
     token::TokenId,
 };
@@ -41,6 +41,16 @@ impl<C: Compute> Session for NetworkSession<'_, C> {
         self.next += 1;
         let cache = self.network.place.cache(&self.network.config);
         self.sequences.insert(id, Sequence { cache, len: 0 });
+        Ok(SequenceId(id))
+    }
+
+    fn fork(&mut self, sequence: SequenceId, len: usize) -> Result<SequenceId, ModelError> {
+        let from = self.sequences.get(&sequence.0).ok_or_else(|| unknown(sequence))?;
+        let len = len.min(from.len);
+        let cache = self.network.place.copy(&from.cache, len)?;
+        let id = self.next;
+        self.next += 1;
+        self.sequences.insert(id, Sequence { cache, len });
         Ok(SequenceId(id))
     }
 

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{logits::Logits, model::ModelError, token::TokenId};
 
+/// Room of caches grows by multiples of this many tokens.
+const ROOM: usize = 64;
+
 /// A device of candle's.
 #[derive(Debug)]
 pub(super) struct Tensors {
@@ -57,20 +60,20 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    fn grow(&mut self, device: &Device, room: usize) -> Result<()> {
+    /// The first `len` places in a cache of their own, which has room for `room`.
+    fn copy(&self, device: &Device, len: usize, room: usize) -> Result<Self> {
         let (layers, kv_heads, head) = self.shape;
-        let mut grown = Vec::new();
+        let mut copied = Vec::new();
         for layer in 0..layers {
             let new = || Tensor::zeros((kv_heads, room, head), DType::F32, device);
             let (keys, values) = (new()?, new()?);
-            if self.len > 0 {
-                keys.slice_set(&self.layers[layer].0.narrow(1, 0, self.len)?.contiguous()?, 1, 0)?;
-                values.slice_set(&self.layers[layer].1.narrow(1, 0, self.len)?.contiguous()?, 1, 0)?;
+            if len > 0 {
+                keys.slice_set(&self.layers[layer].0.narrow(1, 0, len)?.contiguous()?, 1, 0)?;
+                values.slice_set(&self.layers[layer].1.narrow(1, 0, len)?.contiguous()?, 1, 0)?;
             }
-            grown.push((keys, values));
+            copied.push((keys, values));
         }
-        (self.layers, self.room) = (grown, room);
-        Ok(())
+        Ok(Self { layers: copied, shape: self.shape, len, room })
     }
 }
 
@@ -108,12 +111,19 @@ impl Compute for Tensors {
         Cache { layers: Vec::new(), shape: (config.layers, config.kv_heads, config.head), len: 0, room: 0 }
     }
 
+    fn copy(&self, cache: &Cache, len: usize) -> std::result::Result<Cache, ModelError> {
+        let room = len.next_multiple_of(ROOM);
+        cache.copy(&self.device, len, room).map_err(device_error)
+    }
+
     fn reserve(&self, cache: &mut Cache, tokens: usize) -> std::result::Result<(), ModelError> {
         let needed = cache.len + tokens;
         if needed <= cache.room {
             return Ok(());
         }
-        cache.grow(&self.device, needed.max(2 * cache.room).next_multiple_of(64)).map_err(device_error)
+        let room = needed.max(2 * cache.room).next_multiple_of(ROOM);
+        *cache = cache.copy(&self.device, cache.len, room).map_err(device_error)?;
+        Ok(())
     }
 
     fn truncate(&self, cache: &mut Cache, len: usize) {

@@ -13,7 +13,8 @@ mod substring;
 
 pub(super) use ecma::pattern;
 pub(super) use format::{Format, language as format};
-pub(super) use quote::{greatest_length, length, literal, spell, universe};
+pub(super) use quote::{greatest_length, length, literal, universe};
+pub(in crate::constraint) use quote::{spell, write_class};
 pub(super) use substring::substring;
 
 use super::regular::Regular;

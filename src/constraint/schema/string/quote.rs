@@ -60,7 +60,7 @@ pub(in super::super) fn greatest_length(language: &Regular) -> Option<u64> {
 }
 
 /// The text between the quotes.
-pub(in super::super) fn spell(text: &str) -> String {
+pub(in crate::constraint) fn spell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match (char, SHORT.iter().find(|(control, _)| *control == char)) {
@@ -78,7 +78,7 @@ pub(in super::super) fn spell(text: &str) -> String {
 /// Writes an expression for one character of the class, spelled; nothing is written for no character.
 ///
 /// The expression is an atom: it may be repeated as it stands.
-pub(super) fn write_class(out: &mut String, class: &ClassUnicode) {
+pub(in crate::constraint) fn write_class(out: &mut String, class: &ClassUnicode) {
     if class.ranges().len() == 1 && class.ranges()[0] == ClassUnicodeRange::new('\0', char::MAX) {
         out.push_str(CHARACTER);
         return;

@@ -15,8 +15,11 @@ pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
             total += whole.iter().sum::<i32>();
             into.high[i] = quad(high);
             into.low[i] = quad(std::array::from_fn(|i| whole[i] - 128 * high[i]));
+            into.pairs[2 * i] = pair(whole[0], whole[1]);
+            into.pairs[2 * i + 1] = pair(whole[2], whole[3]);
         }
         into.scale = scale;
+        into.total = total;
         #[expect(clippy::cast_precision_loss, reason = "at most 32 * LARGEST")]
         let total = total as f32;
         into.sum = scale * total;
@@ -26,6 +29,11 @@ pub(super) fn quantise(row: &[f32], into: &mut [Quantised]) {
 /// Four numbers that fit into bytes.
 fn quad(numbers: [i32; 4]) -> i32 {
     i32::from_le_bytes(numbers.map(|n| n.to_le_bytes()[0]))
+}
+
+/// Two numbers that fit into 16 bits.
+fn pair(first: i32, second: i32) -> i32 {
+    first & 0xffff | second << 16
 }
 
 /// Numbers `4 * i` to `4 * i + 3` of a block.

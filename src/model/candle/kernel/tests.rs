@@ -36,8 +36,8 @@ fn vector_and_portable_code_quantise_to_the_same_numbers() {
         let (fast, plain) = (quantised(Simd::detect(), &case), quantised(Simd::portable(), &case));
         for (a, b) in fast.iter().zip(&plain) {
             assert_eq!(
-                (a.high, a.low, a.scale.to_bits(), a.sum.to_bits()),
-                (b.high, b.low, b.scale.to_bits(), b.sum.to_bits())
+                (a.high, a.low, a.pairs, a.total, a.scale.to_bits(), a.sum.to_bits()),
+                (b.high, b.low, b.pairs, b.total, b.scale.to_bits(), b.sum.to_bits())
             );
         }
     }
@@ -70,10 +70,12 @@ fn vector_and_portable_code_multiply_to_the_same_whole_numbers() {
         let numbers = if full { vec![-1.0; BLOCK] } else { row(BLOCK, seed + 9) };
         let mut x = quantised(Simd::detect(), &numbers);
         x[0].scale = 1.0;
-        let mut out = [[[0.0; GROUP]; 1]; 2];
-        multiply_nibbles(Simd::detect(), &[nibbles], &x, &mut out[0]);
-        multiply_bytes(Simd::detect(), &[bytes], &x, &mut out[1]);
-        for (r, (a, b)) in out[0][0].into_iter().zip(out[1][0]).enumerate() {
+        // Three groups: two that VNNI takes together, and one.
+        let mut out = [[[0.0; GROUP]; 3]; 2];
+        multiply_nibbles(Simd::detect(), &[nibbles; 3], 1, &x, &mut out[0]);
+        multiply_bytes(Simd::detect(), &[bytes; 3], 1, &x, &mut out[1]);
+        let groups = out[0].into_iter().zip(out[1]);
+        for (r, (a, b)) in groups.flat_map(|(a, b)| a.into_iter().zip(b).enumerate()) {
             #[expect(clippy::cast_precision_loss, reason = "below 2^24")]
             let expected = (
                 portable::nibble_dot(&nibbles, r, &x[0]) as f32,
@@ -95,17 +97,46 @@ fn rows_multiplied_together_are_as_if_each_were_alone() {
         for simd in [Simd::detect(), Simd::portable()] {
             let x = quantised(simd, &rows);
             let mut together = [(); 3].map(|()| vec![[0.0; GROUP]; count]);
-            multiply_nibbles(simd, &nibbles, &x, &mut together[0]);
-            multiply_bytes(simd, &bytes, &x, &mut together[1]);
+            multiply_nibbles(simd, &nibbles, blocks, &x, &mut together[0]);
+            multiply_bytes(simd, &bytes, blocks, &x, &mut together[1]);
             multiply_floats(simd, &floats, &rows, &mut together[2]);
             for c in 0..count {
                 let mut alone = [[[0.0; GROUP]; 1]; 3];
-                multiply_nibbles(simd, &nibbles, &x[c * blocks..][..blocks], &mut alone[0]);
-                multiply_bytes(simd, &bytes, &x[c * blocks..][..blocks], &mut alone[1]);
+                multiply_nibbles(simd, &nibbles, blocks, &x[c * blocks..][..blocks], &mut alone[0]);
+                multiply_bytes(simd, &bytes, blocks, &x[c * blocks..][..blocks], &mut alone[1]);
                 multiply_floats(simd, &floats, &rows[c * blocks * BLOCK..][..blocks * BLOCK], &mut alone[2]);
                 for (together, alone) in together.iter().zip(&alone) {
                     assert_eq!(together[c].map(f32::to_bits), alone[0].map(f32::to_bits));
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_multiplied_together_are_as_if_each_were_alone_in_every_bit() {
+    let blocks = 5;
+    for groups in 1..5 {
+        let nibbles: Vec<_> = (0..).take(groups * blocks).map(|seed| nibble_tile(seed, false)).collect();
+        let bytes: Vec<_> = (0..).take(groups * blocks).map(|seed| byte_tile(seed, false)).collect();
+        for count in 1..20 {
+            let x = quantised(Simd::detect(), &row(count * blocks * BLOCK, 78));
+            let mut together = [(); 2].map(|()| vec![[0.0; GROUP]; groups * count]);
+            let mut alone = together.clone();
+            multiply_nibbles(Simd::detect(), &nibbles, blocks, &x, &mut together[0]);
+            multiply_bytes(Simd::detect(), &bytes, blocks, &x, &mut together[1]);
+            let plain = Simd::detect().without_vnni();
+            for group in 0..groups {
+                let (tiles, out) = (group * blocks, group * count);
+                let to = &mut alone[0][out..][..count];
+                multiply_nibbles(plain, &nibbles[tiles..][..blocks], blocks, &x, to);
+                multiply_bytes(plain, &bytes[tiles..][..blocks], blocks, &x, &mut alone[1][out..][..count]);
+            }
+            for (together, alone) in together.iter().zip(&alone) {
+                let bits = |out: &[[f32; GROUP]]| -> Vec<u32> {
+                    out.as_flattened().iter().map(|x| x.to_bits()).collect()
+                };
+                assert_eq!(bits(together), bits(alone), "{groups} groups, {count} rows");
             }
         }
     }
