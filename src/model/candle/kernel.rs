@@ -5,8 +5,8 @@
 //! gives the same as AVX2 in every bit. A loop over many rows does for each row exactly what it would do for that row
 //! alone, so that results never depend on how many tokens are fed together.
 //!
-//! Beside `vnni.rs` below it and `sample/wide.rs` this is the one file of the crate with `unsafe` in it: loads through
-//! pointers, and calls of functions that need processor features, which [`Simd`] proves to be there.
+//! Beside `sample/wide.rs`, this file and `vnni.rs` below it are the only ones of the crate with `unsafe` in them: loads
+//! through pointers, and calls of functions that need processor features, which [`Simd`] proves to be there.
 #![allow(unsafe_code)]
 
 mod loops;
