@@ -233,7 +233,7 @@ fn escaped(hir: &Hir, found: &mut BTreeSet<char>) {
         HirKind::Repetition(repetition) => escaped(&repetition.sub, found),
         HirKind::Capture(capture) => escaped(&capture.sub, found),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().for_each(|part| escaped(part, found))
+            parts.iter().for_each(|part| escaped(part, found));
         }
         HirKind::Empty | HirKind::Look(_) => {}
     }
@@ -254,7 +254,10 @@ fn first(hir: &Hir, found: &mut BTreeSet<char>) -> bool {
         HirKind::Repetition(repetition) => first(&repetition.sub, found) || repetition.min == 0,
         HirKind::Capture(capture) => first(&capture.sub, found),
         HirKind::Concat(parts) => parts.iter().all(|part| first(part, found)),
-        HirKind::Alternation(parts) => parts.iter().fold(false, |empty, part| first(part, found) || empty),
+        HirKind::Alternation(parts) => {
+            let empty: Vec<bool> = parts.iter().map(|part| first(part, found)).collect();
+            empty.contains(&true)
+        }
     }
 }
 
