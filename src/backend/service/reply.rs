@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     backend::{error::BackendError, reader::Reader},
+    fault::Fault,
     generate::{Draft, GenerateError, Usage},
     logits::Logits,
     token::{TokenId, TokenMask},
@@ -45,11 +46,8 @@ pub(super) enum End {
 
 impl From<BackendError> for End {
     fn from(error: BackendError) -> Self {
-        match error {
-            // Only a reader that leaves interrupts.
-            BackendError::Generate(GenerateError::Interrupted) => Self::Gone,
-            error => Self::Failed(error),
-        }
+        // Only a reader that leaves interrupts, be it in the middle of a mask or of the last question to the grammar.
+        if error.fault() == Fault::Cancelled { Self::Gone } else { Self::Failed(error) }
     }
 }
 
@@ -184,12 +182,15 @@ pub(super) fn guarded<T, E: Into<BackendError>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::MatchError;
 
     #[test]
     fn a_panic_is_an_error_and_a_reader_that_leaves_is_none() {
         let caught = guarded("it", || -> Result<(), BackendError> { panic!("made to panic") });
         assert!(matches!(caught, Err(BackendError::Panicked { what: "it" })));
         assert!(matches!(End::from(caught.unwrap_err()), End::Failed(_)));
-        assert!(matches!(End::from(BackendError::from(GenerateError::Interrupted)), End::Gone));
+        for error in [GenerateError::Interrupted, GenerateError::Match(MatchError::Cancelled)] {
+            assert!(matches!(End::from(BackendError::from(error)), End::Gone));
+        }
     }
 }
