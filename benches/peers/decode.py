@@ -111,9 +111,14 @@ def main() -> None:
     parser.add_argument("--maskwright")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--plain-weights", action="store_true", help="for a machine where llama.cpp's own layout crashes")
     parser.add_argument("--max-tokens", type=int, default=48)
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.plain_weights:
+        import plain_weights
+
+        plain_weights.use()
     llama_cpp.llama_log_set(ctypes.cast(None, llama_cpp.llama_log_callback), None)
     model = llama_cpp.Llama(
         options.model, n_ctx=1024, n_threads=options.threads, n_threads_batch=options.threads, verbose=False

@@ -107,7 +107,12 @@ def main() -> None:
     parser.add_argument("--readers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--plain-weights", action="store_true", help="for a machine where llama.cpp's own layout crashes")
     options = parser.parse_args()
+    if options.plain_weights:
+        import plain_weights
+
+        plain_weights.use()
     ours = Ours(options.maskwright, options.model, options.readers)
     engines = {"maskwright serve": ours, "llama-cpp-python": LlamaCpp(options.model, options.threads)}
     speeds = {(name, count): [] for name in engines for count in (1, options.readers)}
