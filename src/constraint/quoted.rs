@@ -40,13 +40,7 @@ impl Grammar {
         ConstraintError::check("bytes of the grammar", lark.len(), limits.grammar_bytes)?;
         check_depth(lark, limits.grammar_depth)?;
         let inner = TopLevelGrammar::from_lark(rewrite(lark)?);
-        let part =
-            Part { name: "text".into(), label: "the text".into(), grammar: Self::new(inner, Origin::Lark) };
-        let key = serde_json::Value::from(format!("\"{}\"", spell(key))).to_string();
-        let skeleton = format!(
-            "start: \"{{\" GAP {key} GAP \":\" GAP \"\\\"\" @text \"\\\"\" GAP \"}}\"\nGAP: \" \"?\n"
-        );
-        Self::compose(&skeleton, vec![part], limits)
+        Self::in_a_string(key, Self::new(inner, Origin::Lark), limits)
     }
 
     /// The same for a regular expression in Rust's syntax, for the whole text.
@@ -59,8 +53,12 @@ impl Grammar {
             .and_then(|hir| spelled(&hir))
             .map_err(|reason| ConstraintError::Grammar { kind: "regex", position: None, reason })?;
         let lark = format!("start: TEXT\nTEXT: {quoted}\n");
-        let inner = Self::new(TopLevelGrammar::from_lark(lark), Origin::Lark);
-        let part = Part { name: "text".into(), label: "the text".into(), grammar: inner };
+        Self::in_a_string(key, Self::new(TopLevelGrammar::from_lark(lark), Origin::Lark), limits)
+    }
+
+    /// `{"KEY": "TEXT"}` around a grammar of spelled texts.
+    fn in_a_string(key: &str, text: Self, limits: &Limits) -> Result<Self, ConstraintError> {
+        let part = Part { name: "text".into(), label: "the text".into(), grammar: text };
         let key = serde_json::Value::from(format!("\"{}\"", spell(key))).to_string();
         let skeleton = format!(
             "start: \"{{\" GAP {key} GAP \":\" GAP \"\\\"\" @text \"\\\"\" GAP \"}}\"\nGAP: \" \"?\n"

@@ -61,6 +61,18 @@ impl Ask {
     }
 }
 
+/// Fields that other servers have added to OpenAI's requests, but for schemas.
+#[derive(Debug)]
+pub(super) struct Texts {
+    pub(super) guided_regex: Option<String>,
+    pub(super) guided_choice: Option<Vec<String>>,
+    pub(super) guided_grammar: Option<String>,
+    pub(super) grammar: Option<String>,
+    pub(super) lark: Option<String>,
+    pub(super) regex: Option<String>,
+    pub(super) ebnf: Option<String>,
+}
+
 /// Collects the constraints that a request's fields hold; there may be one.
 #[derive(Debug)]
 pub(super) struct Constraints {
@@ -139,6 +151,30 @@ impl Constraints {
         if let Some(choices) = choices {
             self.add(field, Constraint::Choice(choices));
         }
+    }
+
+    /// JSON under whichever of these schemas is there.
+    pub(super) fn schemas<const N: usize>(
+        &mut self,
+        fields: [(&str, Option<Value>); N],
+    ) -> Result<(), ApiError> {
+        for (field, schema) in fields {
+            if let Some(schema) = schema {
+                self.schema(field, schema)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each of the fields that other servers have added means.
+    pub(super) fn texts(&mut self, fields: Texts) {
+        self.regex("guided_regex", fields.guided_regex);
+        self.choice("guided_choice", fields.guided_choice);
+        self.grammar("guided_grammar", fields.guided_grammar);
+        self.gbnf("grammar", fields.grammar);
+        self.lark("lark", fields.lark);
+        self.regex("regex", fields.regex);
+        self.gbnf("ebnf", fields.ebnf);
     }
 
     /// OpenAI's `response_format`.

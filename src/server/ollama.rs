@@ -57,7 +57,7 @@ async fn answer_chat(state: &State, request: HttpRequest<Body>) -> Result<Respon
     ask.places.messages = "messages";
     ask.places.tools = tools.iter().map(|tool: &Tool| tool.name.clone()).collect();
     ask.request.tools = tools;
-    reply(state, &served, &ask, records, streamed).await
+    reply(&served, &ask, records, streamed).await
 }
 
 async fn answer_generate(state: &State, request: HttpRequest<Body>) -> Result<Response, ApiError> {
@@ -94,11 +94,10 @@ async fn answer_generate(state: &State, request: HttpRequest<Body>) -> Result<Re
     };
     let mut ask = rest.ask(input, options)?;
     ask.places.messages = "prompt";
-    reply(state, &served, &ask, records, streamed).await
+    reply(&served, &ask, records, streamed).await
 }
 
 async fn reply(
-    state: &State,
     served: &Served,
     ask: &Ask,
     mut records: Records,
@@ -109,7 +108,6 @@ async fn reply(
     if streamed {
         return Ok(stream::lines(streams, records, ask.places.clone(), headers));
     }
-    let _ = state;
     records.whole = true;
     for mut stream in streams {
         while let Some(event) = stream.next().await {

@@ -16,7 +16,7 @@ use crate::{
     backend::{Event, Input, Reply, Request},
     generate::{Finish, TokenDetail},
     server::{
-        ask::{Ask, Constraints, Numbers},
+        ask::{Ask, Constraints, Numbers, Texts},
         body,
         fault::{ApiError, Places, Protocol},
         ids,
@@ -110,19 +110,16 @@ fn ask(request: CompletionRequest, options: &ServerOptions) -> Result<Ask, ApiEr
     let mut constraints = Constraints::new(options.spelling);
     constraints.response_format(request.response_format)?;
     constraints.structured_outputs(request.structured_outputs)?;
-    if let Some(schema) = request.guided_json {
-        constraints.schema("guided_json", schema)?;
-    }
-    constraints.regex("guided_regex", request.guided_regex);
-    constraints.choice("guided_choice", request.guided_choice);
-    constraints.grammar("guided_grammar", request.guided_grammar);
-    constraints.gbnf("grammar", request.grammar);
-    if let Some(schema) = request.json_schema {
-        constraints.schema("json_schema", schema)?;
-    }
-    constraints.lark("lark", request.lark);
-    constraints.regex("regex", request.regex);
-    constraints.gbnf("ebnf", request.ebnf);
+    constraints.schemas([("guided_json", request.guided_json), ("json_schema", request.json_schema)])?;
+    constraints.texts(Texts {
+        guided_regex: request.guided_regex,
+        guided_choice: request.guided_choice,
+        guided_grammar: request.guided_grammar,
+        grammar: request.grammar,
+        lark: request.lark,
+        regex: request.regex,
+        ebnf: request.ebnf,
+    });
     let constraint = constraints.one()?;
     let numbers = Numbers {
         temperature: request.temperature,
