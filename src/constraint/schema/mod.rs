@@ -7,7 +7,7 @@
 //! | what that means for values of one type, negation included | `demand`, `formula`, `keyword` |
 //! | alternatives of demands that hold together | `alternatives`, `object`, `array` |
 //! | the shape of a value under a set of demands (a *state*) | `analysis`, `shape` |
-//! | numbers and strings as regular languages | `number`, `string`, `regular` |
+//! | numbers and strings as regular languages | `number`, `string` |
 //! | a grammar with a rule for each state | `emit` |
 //!
 //! What can't be enforced exactly is refused with its place; nothing is left out silently.
@@ -24,7 +24,6 @@ mod keyword;
 mod lint;
 mod number;
 mod object;
-mod regular;
 mod shape;
 mod string;
 
@@ -38,6 +37,7 @@ use serde_json::{Value, json};
 use super::{
     ConstraintError, Warning,
     grammar::{Grammar, Origin},
+    regular,
 };
 use crate::limits::Limits;
 pub use number::NumberForms;

@@ -1,7 +1,8 @@
-//! Regular languages: what a string or a number may be, as an expression the engine takes for a terminal.
+//! Regular languages: what a string, a number or another stretch of text may be, as an expression the engine takes for
+//! a terminal.
 //!
-//! An expression is over the characters of the JSON *text* (a quote inside a string is `\"` here already); who
-//! builds one spells it. Closed under union, intersection and complement. Building never simplifies further than
+//! An expression is over the characters of the *text* (a quote inside a JSON string is `\"` here already); who builds one
+//! spells it. Closed under union, intersection and complement. Building never simplifies further than
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
 use std::{
