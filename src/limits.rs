@@ -36,6 +36,8 @@ pub struct Limits {
     pub choices: usize,
     /// All choices of a choice constraint together, in bytes. Default 1 MiB.
     pub choice_bytes: usize,
+    /// Formats of a structural tag, those within others counted. Default 1,000.
+    pub structural_formats: usize,
     /// Prompt text, in bytes. Default 4 MiB.
     pub prompt_bytes: usize,
     /// Number of tools. Default 128.
@@ -91,6 +93,7 @@ impl Default for Limits {
             regex_bytes: 64 << 10,
             choices: 10_000,
             choice_bytes: 1 << 20,
+            structural_formats: 1_000,
             prompt_bytes: 4 << 20,
             tools: 128,
             stop_strings: 16,

@@ -2,7 +2,9 @@
 
 use maskwright::{
     Compiler, Constraint, Limits, Vocabulary,
-    constraint::{ConstraintError, Grammar, JsonSchema, SchemaOptions, UnknownKeywords, Whitespace},
+    constraint::{
+        ConstraintError, Grammar, JsonSchema, SchemaOptions, StructuralTag, UnknownKeywords, Whitespace,
+    },
     engine::CompileError,
     vocab::ParseSpecials,
 };
@@ -47,6 +49,44 @@ fn a_refused_schema_names_the_offending_keyword() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_refused_structural_tag_names_the_format() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("constraint/refused_tags.json")).unwrap();
+    let mut wrong = Vec::new();
+    for case in cases {
+        let constraint = Constraint::StructuralTag(StructuralTag::from(case["tag"].clone()));
+        match constraint.to_grammar(&Limits::default()) {
+            Err(ConstraintError::StructuralTag { pointer, reason })
+                if pointer == case["at"] && reason.contains(case["says"].as_str().unwrap()) => {}
+            other => wrong.push(format!("{}\n  {:?}", case["name"], other.map(|_| "taken"))),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_structural_tag_of_many_formats_is_bounded_work() {
+    let tag = |index: usize| {
+        let schema = json!({"type": "object", "properties": {"n": {"const": index}}, "required": ["n"]});
+        let content = json!({"type": "json_schema", "json_schema": schema});
+        json!({"begin": format!("<call {index}>"), "content": content, "end": "</call>"})
+    };
+    let format = |tags: usize| {
+        let tags: Vec<Value> = (0..tags).map(tag).collect();
+        StructuralTag::from(
+            json!({"format": {"type": "triggered_tags", "triggers": ["<call "], "tags": tags}}),
+        )
+    };
+    let compiler = compiler();
+    let grammar = Constraint::StructuralTag(format(128)).to_grammar(compiler.limits()).unwrap();
+    let matcher = compiler.compile(&grammar).unwrap().matcher();
+    let ids: Vec<u32> = b"a<call 77>{\"n\":77}</call>b".map(u32::from).to_vec();
+    let mut matcher = matcher;
+    assert_eq!(matcher.accepts(&ids).unwrap(), ids.len());
+    let error = Constraint::StructuralTag(format(600)).to_grammar(compiler.limits()).unwrap_err();
+    assert!(matches!(error, ConstraintError::TooLarge { limit: 1_000, .. }), "{error}");
 }
 
 #[test]

@@ -10,9 +10,12 @@ from maskwright._errors import RequestError
 from maskwright._maskwright import Constraint
 
 
+KINDS = ("json_schema", "json_object", "regex", "choice", "gbnf", "lark", "structural_tag")
+
+
 def constraint_of(spec: Any) -> Constraint:
-    """A constraint from a mapping with one of the keys `json_schema`, `json_object`, `regex`, `choice`, `gbnf` and
-    `lark`, or from the JSON of one. Other keys are arguments of that kind, such as `whitespace`."""
+    """A constraint from a mapping with one of the keys `json_schema`, `json_object`, `regex`, `choice`, `gbnf`,
+    `lark` and `structural_tag`, or from the JSON of one. Other keys are arguments of that kind, such as `whitespace`."""
     if isinstance(spec, str):
         try:
             spec = json.loads(spec)
@@ -21,10 +24,10 @@ def constraint_of(spec: Any) -> Constraint:
     if not isinstance(spec, Mapping):
         raise RequestError("the constraint must be an object")
     options = dict(spec)
-    kinds = [kind for kind in ("json_schema", "json_object", "regex", "choice", "gbnf", "lark") if kind in options]
+    kinds = [kind for kind in KINDS if kind in options]
     if len(kinds) != 1:
         raise RequestError(
-            "the constraint must have one of json_schema, json_object, regex, choice, gbnf and lark, "
+            "the constraint must have one of json_schema, json_object, regex, choice, gbnf, lark and structural_tag, "
             f"and has {' and '.join(kinds) or 'none'}"
         )
     kind = kinds[0]

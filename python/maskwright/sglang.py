@@ -2,7 +2,7 @@
 
 Where this package is installed, SGLang's processes call `register` by themselves (entry point `sglang.srt.plugins`),
 and the server is started with `--grammar-backend maskwright`. Requests name constraints as for any other backend:
-`json_schema`, `regex`, and `ebnf`, which is read as GBNF. Structural tags are refused.
+`json_schema`, `regex`, `structural_tag`, and `ebnf`, which is read as GBNF.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
         return self._grammar(lambda: Constraint.gbnf(key_string))
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
-        """Refused: a request is never served with less than it asked for."""
-        return InvalidGrammarObject("maskwright doesn't know structural tags")
+        """Free text with tags."""
+        return self._grammar(lambda: Constraint.structural_tag(key_string))
 
     def _grammar(self, constraint: Any) -> BaseGrammarObject:
         try:

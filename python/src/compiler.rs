@@ -90,6 +90,12 @@ impl Compiler {
         self.compile(py, &Constraint::lark(grammar))
     }
 
+    /// Free text with tags, as XGrammar, vLLM and SGLang describe it.
+    #[pyo3(signature = (tag, *, whitespace=Gaps::compact()))]
+    fn structural_tag(&self, tag: &Bound<'_, PyAny>, whitespace: Gaps) -> PyResult<Compiled> {
+        Ok(self.compile(tag.py(), &Constraint::structural_tag(tag, whitespace)?)?)
+    }
+
     /// Replies that call tools as a model of that format writes calls, arguments held to their schemas.
     ///
     /// `choice` is `auto`, `required`, `none`, a tool's name, or what OpenAI's API takes for one tool or some. With `answer`, a
@@ -206,7 +212,7 @@ fn set_limit(limits: &mut Limits, name: &str, value: u64) -> std::result::Result
     }
     fields! {
         schema_bytes schema_depth schema_rules schema_fuel grammar_bytes grammar_depth grammar_rules grammar_repeat
-        regex_bytes choices choice_bytes prompt_bytes tools stop_strings stop_string_bytes top_logprobs cache_entries
+        regex_bytes choices choice_bytes structural_formats prompt_bytes tools stop_strings stop_string_bytes top_logprobs cache_entries
         cache_bytes pooled_matchers lexer_bytes mask_cache_bytes mask_bytes history_bytes history_mask_bytes
         items_in_row compile_fuel mask_fuel mask_items lexer_states grammar_symbols
     }

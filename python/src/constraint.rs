@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use maskwright::{
     Limits,
-    constraint::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace},
+    constraint::{
+        JsonSchema, NumberForms, PropertyOrder, SchemaOptions, StructuralTag, UnknownKeywords, Whitespace,
+    },
 };
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -147,6 +149,18 @@ impl Constraint {
     #[staticmethod]
     pub(crate) fn lark(grammar: String) -> Self {
         Self(maskwright::Constraint::Lark(grammar))
+    }
+
+    /// Free text with tags, as XGrammar, vLLM and SGLang describe it: a dict, or its JSON.
+    #[staticmethod]
+    #[pyo3(signature = (tag, *, whitespace=Gaps::compact()))]
+    pub(crate) fn structural_tag(tag: &Bound<'_, PyAny>, whitespace: Gaps) -> PyResult<Self> {
+        let (order, numbers, unknown) = ("schema", "plain", "refuse-misspelt");
+        let spelling = Spelling { whitespace, order, numbers, unknown, string_cap: None, array_cap: None };
+        let options = spelling.options()?;
+        let text = schema_text(tag)?;
+        let tag = StructuralTag::parse(&text, &Limits::default()).map_err(Failure::from)?;
+        Ok(Self(maskwright::Constraint::StructuralTag(tag.with_options(options))))
     }
 
     /// The kind: `json_schema`, `regex` and so on.

@@ -68,7 +68,9 @@ fn place(error: &ConstraintError) -> Place {
         ConstraintError::SchemaSyntax { line, column, .. } => {
             Place { position: Some((*line, *column)), pointer: None }
         }
-        ConstraintError::Schema { pointer, .. } => Place { pointer: Some(pointer.clone()), position: None },
+        ConstraintError::Schema { pointer, .. } | ConstraintError::StructuralTag { pointer, .. } => {
+            Place { pointer: Some(pointer.clone()), position: None }
+        }
         ConstraintError::Grammar { position, .. } => Place { position: *position, pointer: None },
         ConstraintError::Gbnf(error) => {
             Place { position: Some((error.place.line, error.place.column)), pointer: None }

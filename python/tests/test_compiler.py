@@ -26,6 +26,11 @@ def test_masks_lead_to_valid_json_only(bytes_compiler: Compiler, name: str) -> N
         (Constraint.choice(["yes", "no"]), ["yes", "no"], ["ye", "maybe"]),
         (Constraint.gbnf('root ::= "x"+ "y"?'), ["xx", "xy"], ["y", ""]),
         (Constraint.lark('start: "x" /[0-9]+/'), ["x12"], ["x"]),
+        (
+            Constraint.structural_tag({"format": {"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": ">"}}),
+            ["<a b>"],
+            ["<a>>"],
+        ),
         (Constraint.json_object(), ['{"a":[1]}', "{}"], ["[]", "{"]),
         (Constraint.json_schema("true", whitespace="spaced"), ['{"a": 1}'], ['{"a":1}']),
         (Constraint.json_schema({"type": "array"}, whitespace=2), ["[\n  1\n]"], ["[1]"]),

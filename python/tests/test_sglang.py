@@ -81,6 +81,7 @@ def test_every_kind_is_served_or_refused(backend: Any) -> None:
         backend.dispatch_json("$$ANY$$"),
         backend.dispatch_regex("a+"),
         backend.dispatch_ebnf('root ::= "x"'),
+        backend.dispatch_structural_tag('{"format": {"type": "any_text", "excludes": ["<"]}}'),
     ):
         assert not isinstance(grammar, interface.InvalidGrammarObject)
     for grammar, message in (
@@ -88,7 +89,7 @@ def test_every_kind_is_served_or_refused(backend: Any) -> None:
         (backend.dispatch_json("{"), "1:"),
         (backend.dispatch_regex("("), "unclosed"),
         (backend.dispatch_ebnf("root ::= x"), "no rule"),
-        (backend.dispatch_structural_tag("{}"), "structural tags"),
+        (backend.dispatch_structural_tag("{}"), "has neither a format"),
     ):
         assert isinstance(grammar, interface.InvalidGrammarObject)
         assert message in grammar.error_message

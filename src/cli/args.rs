@@ -13,7 +13,8 @@ use crate::{
     backend::Request,
     chat::{Tool, ToolChoice},
     constraint::{
-        Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace,
+        Constraint, JsonSchema, NumberForms, PropertyOrder, SchemaOptions, StructuralTag, UnknownKeywords,
+        Whitespace,
     },
     sample::SamplingConfig,
 };
@@ -197,6 +198,9 @@ pub(super) struct ConstraintArgs {
     /// Lark grammar, a file.
     #[arg(long, value_name = "FILE", group = "constraint")]
     lark: Option<PathBuf>,
+    /// Structural tag, a file with its JSON.
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    structural_tag: Option<PathBuf>,
     #[command(flatten)]
     pub(super) spelling: SpellingArgs,
 }
@@ -339,6 +343,10 @@ impl ConstraintArgs {
             Some(Constraint::Gbnf(read_text("--grammar", path, limits.grammar_bytes)?))
         } else if let Some(path) = &self.lark {
             Some(Constraint::Lark(read_text("--lark", path, limits.grammar_bytes)?))
+        } else if let Some(path) = &self.structural_tag {
+            let text = read_text("--structural-tag", path, limits.schema_bytes)?;
+            let tag = StructuralTag::parse(&text, limits).map_err(Failure::usage)?;
+            Some(Constraint::StructuralTag(tag.with_options(options)))
         } else if !self.choice.is_empty() {
             Some(Constraint::Choice(self.choice.clone()))
         } else {

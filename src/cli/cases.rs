@@ -5,7 +5,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `id` | a name for messages |
-//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark`; `tools` and reply vectors are told of in `vectors.rs` |
+//! | `kind` | `json_schema`, `json_object`, `regex`, `choice`, `gbnf`, `lark`, `structural_tag`; `tools` and reply vectors are told of in `vectors.rs` |
 //! | `schema`, `regex`, `choices` or `grammar` | the constraint |
 //! | `generate` | how to make the grammar, in words; such a case is passed over |
 //! | `accept` | texts that must be possible |
@@ -28,7 +28,7 @@ use serde_json::Value;
 use super::vectors::ToolCase;
 use crate::{
     Vocabulary,
-    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions, Whitespace},
+    constraint::{Constraint, ConstraintError, JsonSchema, SchemaOptions, StructuralTag, Whitespace},
     engine::{CompileError, Compiler, MatchError, Matcher},
     vocab::ParseSpecials,
 };
@@ -46,6 +46,7 @@ pub(super) struct Case {
     /// How to make the grammar, in words.
     generate: Option<String>,
     regex: Option<String>,
+    tag: Option<Value>,
     choices: Option<Vec<String>>,
     #[serde(default, flatten)]
     texts: Texts,
@@ -183,6 +184,10 @@ impl Case {
             "choice" => Constraint::Choice(self.choices.clone().ok_or_else(|| missing("choices"))?),
             "gbnf" => Constraint::Gbnf(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
             "lark" => Constraint::Lark(self.grammar.clone().ok_or_else(|| missing("grammar"))?),
+            "structural_tag" => {
+                let tag = StructuralTag::from(self.tag.clone().ok_or_else(|| missing("tag"))?);
+                Constraint::StructuralTag(tag.with_options(options))
+            }
             _ => return Ok(None),
         }))
     }

@@ -55,7 +55,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
 
 fn refusal(error: &ConstraintError) -> Value {
     match error {
-        ConstraintError::Schema { pointer, reason } => finding(pointer, reason),
+        ConstraintError::Schema { pointer, reason } | ConstraintError::StructuralTag { pointer, reason } => {
+            finding(pointer, reason)
+        }
         error => json!({"reason": error.to_string()}),
     }
 }

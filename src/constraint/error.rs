@@ -37,6 +37,14 @@ pub enum ConstraintError {
         /// What is wrong there.
         reason: String,
     },
+    /// A format of a structural tag is wrong, or can't be enforced.
+    #[error("structural tag: at {}: {reason}", if pointer.is_empty() { "the root" } else { pointer })]
+    StructuralTag {
+        /// JSON Pointer of the format or field; empty for the whole tag.
+        pointer: String,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A GBNF grammar is wrong or too large.
     #[error("gbnf: {0}")]
     Gbnf(#[from] GbnfError),
@@ -68,9 +76,11 @@ impl ConstraintError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::SchemaSyntax { .. } | Self::Schema { .. } | Self::Grammar { .. } | Self::NoChoices => {
-                Fault::Client
-            }
+            Self::SchemaSyntax { .. }
+            | Self::Schema { .. }
+            | Self::StructuralTag { .. }
+            | Self::Grammar { .. }
+            | Self::NoChoices => Fault::Client,
             Self::Gbnf(error) => error.fault(),
             Self::Within { error, .. } => error.fault(),
             Self::TooLarge { .. } => Fault::Limit,

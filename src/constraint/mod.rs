@@ -8,6 +8,7 @@
 //! | [`Constraint::Choice`] | exactly one of the given texts |
 //! | [`Constraint::Gbnf`] | texts of a GBNF grammar, llama.cpp's language ([`gbnf`]) |
 //! | [`Constraint::Lark`] | texts of a grammar in llguidance's dialect of Lark |
+//! | [`Constraint::StructuralTag`] | free text around JSON and other pieces between fixed texts ([`StructuralTag`]) |
 //!
 //! This floor knows text only: no token ids, no vocabulary. What a constraint can't express is an error, never
 //! a looser grammar.
@@ -24,6 +25,7 @@ mod regex;
 mod regular;
 
 mod schema;
+mod structural;
 
 mod watch;
 
@@ -32,6 +34,7 @@ pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
 pub use grammar::{Grammar, GrammarKey};
 pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace};
+pub use structural::StructuralTag;
 pub(crate) use watch::{Place, PlaceId, Watch};
 
 use crate::limits::Limits;
@@ -60,6 +63,8 @@ pub enum Constraint {
     Gbnf(String),
     /// Text of a Lark grammar, as llguidance reads it; the rule `start` is the whole.
     Lark(String),
+    /// Free text with tags, as XGrammar, vLLM and SGLang describe it.
+    StructuralTag(StructuralTag),
 }
 
 impl Constraint {
@@ -76,6 +81,7 @@ impl Constraint {
             Self::Choice(choices) => choice::to_grammar(choices, limits),
             Self::Gbnf(text) => gbnf::to_grammar(text, limits),
             Self::Lark(text) => lark::to_grammar(text, limits),
+            Self::StructuralTag(tag) => tag.to_grammar(limits),
         }
     }
 
@@ -89,6 +95,7 @@ impl Constraint {
             Self::Choice(_) => "choice",
             Self::Gbnf(_) => "gbnf",
             Self::Lark(_) => "lark",
+            Self::StructuralTag(_) => "structural_tag",
         }
     }
 }

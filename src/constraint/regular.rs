@@ -27,6 +27,8 @@ pub(super) enum Regular {
     Pattern(String),
     /// One after the other.
     Concat(Vec<Regular>),
+    /// So many of it, one after the other; without an end where there is no second number.
+    Repeat(Box<Regular>, u32, Option<u32>),
     /// Any of them.
     Or(Vec<Regular>),
     /// All of them.
@@ -134,6 +136,15 @@ impl Regular {
         }
     }
 
+    /// At least `min` texts of it one after the other, and at most `max`.
+    pub(super) fn repeat(self, min: u32, max: Option<u32>) -> Self {
+        match self {
+            Self::Nothing if min == 0 => Self::empty(),
+            Self::Nothing => Self::Nothing,
+            other => Self::Repeat(Box::new(other), min, max),
+        }
+    }
+
     /// The language between two texts. Intersections stay outermost, because the engine sees only there that ordinary
     /// tokens go on: what is between fixed texts has something in common exactly when the whole has.
     pub(super) fn between(before: &str, language: &Self, after: &str) -> Self {
@@ -158,6 +169,7 @@ impl Regular {
             Self::Nothing | Self::And(_) | Self::Not(_) => false,
             Self::Or(parts) => parts.iter().any(Self::is_plainly_inhabited),
             Self::Concat(parts) => parts.iter().all(Self::is_plainly_inhabited),
+            Self::Repeat(part, min, _) => *min == 0 || part.is_plainly_inhabited(),
         }
     }
 
@@ -189,10 +201,12 @@ impl Regular {
             },
             Self::Or(parts) => Self::settle(parts, text, fuel, Answer::Yes),
             Self::And(parts) => Self::settle(parts, text, fuel, Answer::No),
-            Self::Pattern(_) | Self::Concat(_) | Self::Substring(_) => match self.automaton(fuel) {
-                Some(mut automaton) => Answer::from(automaton.is_match(text)),
-                None => Answer::Unknown,
-            },
+            Self::Pattern(_) | Self::Concat(_) | Self::Repeat(..) | Self::Substring(_) => {
+                match self.automaton(fuel) {
+                    Some(mut automaton) => Answer::from(automaton.is_match(text)),
+                    None => Answer::Unknown,
+                }
+            }
         }
     }
 
@@ -296,6 +310,9 @@ impl Regular {
             Self::Literal(text) => RegexAst::Literal(text.clone()),
             Self::Pattern(text) => RegexAst::Regex(text.clone()),
             Self::Concat(parts) => RegexAst::Concat(all(parts)?),
+            Self::Repeat(part, min, max) => {
+                RegexAst::Repeat(Box::new(part.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
+            }
             Self::Or(parts) => RegexAst::Or(all(parts)?),
             Self::And(parts) => RegexAst::And(all(parts)?),
             Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
@@ -336,6 +353,16 @@ impl Regular {
                     }
                     part.write(out, true);
                 }
+            }
+            Self::Repeat(part, min, max) => {
+                out.push('(');
+                part.write(out, true);
+                out.push(')');
+                let _ = match (min, max) {
+                    (0, None) => write!(out, "*"),
+                    (min, None) => write!(out, "{{{min},}}"),
+                    (min, Some(max)) => write!(out, "{{{min},{max}}}"),
+                };
             }
             Self::Or(parts) => many(out, parts, " | "),
             Self::And(parts) => many(out, parts, " & "),

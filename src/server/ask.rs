@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     backend::{EventStream, Request},
-    constraint::{Constraint, JsonSchema, SchemaOptions, Whitespace},
+    constraint::{Constraint, JsonSchema, SchemaOptions, StructuralTag, Whitespace},
     sample::SamplingConfig,
     wire::openai::extra::{LogitBias, ResponseFormat, StructuredOutputs},
 };
@@ -102,10 +102,7 @@ impl Constraints {
                 return Err(ApiError::field(field, message).with_code("invalid_json_schema"));
             }
         };
-        if let Some(pointer) = inexact(&schema) {
-            let message = format!("at {pointer}: a number beyond 2^53 can't be read exactly");
-            return Err(ApiError::field(field, message).with_code("invalid_json_schema"));
-        }
+        check_exact(field, &schema)?;
         let schema = JsonSchema::from(schema).with_options(self.options);
         self.add(field, Constraint::JsonSchema(schema));
         Ok(())
@@ -144,6 +141,20 @@ impl Constraints {
                 if text.contains("::=") { Constraint::Gbnf(text) } else { Constraint::Lark(text) };
             self.add(field, constraint);
         }
+    }
+
+    /// Free text with tags; as an object, or as its JSON.
+    pub(super) fn structural_tag(&mut self, field: &str, tag: Option<Value>) -> Result<(), ApiError> {
+        let tag = match tag {
+            None => return Ok(()),
+            Some(Value::String(text)) => serde_json::from_str(&text).map_err(|error| {
+                ApiError::field(field, format!("isn't JSON: {error}")).with_code("invalid_structural_tag")
+            })?,
+            Some(tag) => tag,
+        };
+        check_exact(field, &tag)?;
+        self.add(field, Constraint::StructuralTag(StructuralTag::from(tag).with_options(self.options)));
+        Ok(())
     }
 
     /// One of these texts.
@@ -192,6 +203,9 @@ impl Constraints {
                 check_name("response_format.json_schema.name", json_schema.name.as_deref())?;
                 self.schema("response_format.json_schema.schema", json_schema.schema)
             }
+            Some(ResponseFormat::StructuralTag(tag)) => {
+                self.structural_tag("response_format", Some(Value::Object(tag)))
+            }
         }
     }
 
@@ -208,6 +222,7 @@ impl Constraints {
         self.regex("structured_outputs.regex", outputs.regex);
         self.choice("structured_outputs.choice", outputs.choice);
         self.grammar("structured_outputs.grammar", outputs.grammar);
+        self.structural_tag("structured_outputs.structural_tag", outputs.structural_tag)?;
         match outputs.json_object {
             Some(true) => self.object("structured_outputs.json_object"),
             Some(false) => {
@@ -216,7 +231,7 @@ impl Constraints {
             None => {}
         }
         if self.found.len() == before {
-            let message = "holds none of json, regex, choice, grammar, json_object";
+            let message = "holds none of json, regex, choice, grammar, json_object, structural_tag";
             return Err(ApiError::field("structured_outputs", message));
         }
         Ok(())
@@ -249,6 +264,13 @@ pub(super) fn check_name(field: &str, name: Option<&str>) -> Result<(), ApiError
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses what can't be taken to the letter.
+fn check_exact(field: &str, schema: &Value) -> Result<(), ApiError> {
+    let Some(pointer) = inexact(schema) else { return Ok(()) };
+    let message = format!("at {pointer}: a number beyond 2^53 can't be read exactly");
+    Err(ApiError::field(field, message).with_code("invalid_json_schema"))
 }
 
 /// The place of a number that was rounded as it was read: an integer too large for 64 bits.

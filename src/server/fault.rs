@@ -240,6 +240,7 @@ fn innermost_code(error: &ConstraintError) -> &'static str {
     match error {
         ConstraintError::Within { error, .. } => innermost_code(error),
         ConstraintError::SchemaSyntax { .. } | ConstraintError::Schema { .. } => "invalid_json_schema",
+        ConstraintError::StructuralTag { .. } => "invalid_structural_tag",
         ConstraintError::TooLarge { .. } => "constraint_too_large",
         _ => "invalid_grammar",
     }

@@ -10,7 +10,7 @@ use std::{
 
 use maskwright::{
     Compiler, Constraint, Fault, Limits, Matcher, TokenId, Vocabulary,
-    constraint::{JsonSchema, SchemaOptions, Whitespace},
+    constraint::{JsonSchema, SchemaOptions, StructuralTag, Whitespace},
     engine::{CompiledConstraint, CompilerOptions},
     vocab::ParseSpecials,
 };
@@ -165,6 +165,20 @@ fn tricky() -> Vec<(&'static str, Constraint)> {
         ("and not", lark("start: WORD (\" \" WORD)*\nWORD: /[a-z]{1,8}/ & ~/(foo|bar|ba.*)/")),
         ("regex", Constraint::Regex(r"(\d{1,3}\.){3}\d{1,3}(:[0-9]{1,5})?(/[\w-]{2,9}){0,3}".into())),
         ("choice", Constraint::Choice(["no", "nobody", "北京", "北", "", "no one"].map(Into::into).to_vec())),
+        (
+            "structural tag",
+            Constraint::StructuralTag(StructuralTag::from(
+                json!({"format": {"type": "sequence", "elements": [
+                    {"type": "tag", "begin": "<think>", "content": {"type": "any_text"}, "end": "</think>"},
+                    {"type": "triggered_tags", "triggers": ["<f=", "{{"], "tags": [
+                        {"begin": "<f=a>", "content": {"type": "json_schema", "json_schema": {"type": "array",
+                            "items": {"type": "integer"}}}, "end": "</f>"},
+                        {"begin": "<f=abc>", "content": {"type": "regex", "pattern": "[a-z ]+"}, "end": "</f>"},
+                        {"begin": "{{", "content": {"type": "any_text", "excludes": ["{"]}, "end": ["}}", "!"]},
+                    ]},
+                ]}}),
+            )),
+        ),
         ("any json", schema(json!(true), Whitespace::Flexible)),
         (
             "object",

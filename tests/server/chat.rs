@@ -105,6 +105,11 @@ fn r5_s2_every_form_of_constraint_holds_and_is_told_in_a_header() {
     run(async {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
             "additionalProperties": false});
+        let content = json!({"type": "json_schema", "json_schema": {"type": "integer", "minimum": 0}});
+        let number = json!({"type": "tag", "begin": "<n>", "content": content, "end": "</n>"});
+        let tag = json!({"type": "structural_tag", "format": number});
+        let calls = json!({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<n"],
+            "tags": [number], "at_least_one": true, "stop_after_first": true}});
         for (constraint, kind, pattern) in [
             (json!({"response_format": {"type": "json_object"}}), "json_object", r"^\{"),
             (
@@ -124,6 +129,15 @@ fn r5_s2_every_form_of_constraint_holds_and_is_told_in_a_header() {
             (json!({"structured_outputs": {"grammar": "root ::= \"a\" [0-9]"}}), "gbnf", "^a[0-9]$"),
             (json!({"structured_outputs": {"grammar": "start: /b[0-9]/"}}), "lark", "^b[0-9]$"),
             (json!({"structured_outputs": {"json_object": true}}), "json_object", r"^\{"),
+            (
+                json!({"structured_outputs": {"structural_tag": tag.to_string()}}),
+                "structural_tag",
+                r"^<n>\d+</n>$",
+            ),
+            (json!({"structured_outputs": {"structural_tag": tag}}), "structural_tag", r"^<n>\d+</n>$"),
+            (json!({"structural_tag": tag.to_string()}), "structural_tag", r"^<n>\d+</n>$"),
+            (json!({"response_format": tag}), "structural_tag", r"^<n>\d+</n>$"),
+            (json!({"response_format": calls}), "structural_tag", r"^<n>\d+</n>$"),
             (json!({"guided_json": schema}), "json_schema", r#"^\{"n":\d+\}$"#),
             (json!({"guided_regex": "[0-9]{3}"}), "regex", "^[0-9]{3}$"),
             (json!({"guided_choice": ["yes", "no"]}), "choice", "^(yes|no)$"),

@@ -25,6 +25,42 @@ impl Gbnf {
     }
 }
 
+impl Gbnf {
+    /// The grammar of its texts followed by one of `ends`, if there are any.
+    pub(super) fn before(mut self, ends: &[String]) -> Self {
+        if ends.is_empty() {
+            return self;
+        }
+        let mut name = "body".to_owned();
+        while self.rules.iter().any(|rule| rule.name == name) {
+            name.push_str("-1");
+        }
+        for rule in &mut self.rules {
+            rule.body.iter_mut().flatten().for_each(|item| item.rename("root", &name));
+        }
+        let Some(root) = self.rules.iter_mut().find(|rule| rule.name == "root") else { return self };
+        root.name.clone_from(&name);
+        let place = root.place;
+        let ends = ends.iter().map(|end| vec![Item::Literal(end.clone())]).collect();
+        let body = vec![vec![Item::Reference(name, place), Item::Group(ends)]];
+        self.rules.push(Rule { name: "root".into(), place, body });
+        self
+    }
+}
+
+impl Item {
+    fn rename(&mut self, old: &str, new: &str) {
+        match self {
+            Self::Reference(name, _) if name == old => new.clone_into(name),
+            Self::Group(alternatives) => {
+                alternatives.iter_mut().flatten().for_each(|item| item.rename(old, new));
+            }
+            Self::Repeat(item, _) => item.rename(old, new),
+            Self::Reference(..) | Self::Literal(_) | Self::Class(_) | Self::Any | Self::Token(..) => {}
+        }
+    }
+}
+
 impl PartialEq for Gbnf {
     fn eq(&self, other: &Self) -> bool {
         self.rules == other.rules

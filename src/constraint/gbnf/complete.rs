@@ -12,7 +12,16 @@ use crate::token::TokenId;
 use crate::vocab::{ParseSpecials, Vocabulary};
 
 pub(in crate::constraint) fn to_grammar(text: &str, limits: &Limits) -> Result<Grammar, ConstraintError> {
-    let lowered = parse(text, limits).and_then(|grammar: Gbnf| grammar.to_lark(limits))?;
+    to_grammar_before(text, &[], limits)
+}
+
+/// The grammar followed by one of the texts, if there are any.
+pub(in crate::constraint) fn to_grammar_before(
+    text: &str,
+    ends: &[String],
+    limits: &Limits,
+) -> Result<Grammar, ConstraintError> {
+    let lowered = parse(text, limits).and_then(|grammar: Gbnf| grammar.before(ends).to_lark(limits))?;
     let top = TopLevelGrammar::from_lark(lowered.lark.clone());
     Ok(Grammar::new(top, Origin::Gbnf(Arc::new(lowered))))
 }

@@ -36,7 +36,7 @@ mod solve;
 mod stack;
 mod tokens;
 
-pub(super) use complete::{complete, refusal, to_grammar};
+pub(super) use complete::{complete, refusal, to_grammar, to_grammar_before};
 
 pub use ast::{Alternatives, Class, Count, Gbnf, Item, Rule, Sequence, TokenItem, TokenName};
 pub use error::{Found, GbnfError, GbnfErrorKind, Place};

@@ -271,7 +271,7 @@ impl std::str::FromStr for NumberForms {
 }
 
 /// Nesting is followed without recursion, because a value built in memory may be arbitrarily deep.
-fn check_depth(schema: &Value, limit: usize) -> Result<(), ConstraintError> {
+pub(super) fn check_depth(schema: &Value, limit: usize) -> Result<(), ConstraintError> {
     let mut level = vec![schema];
     for depth in 0.. {
         if level.is_empty() {

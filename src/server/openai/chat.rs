@@ -111,6 +111,7 @@ fn ask(request: ChatRequest, options: &ServerOptions) -> Result<(Ask, Vec<String
         regex: request.regex,
         ebnf: request.ebnf,
     });
+    constraints.structural_tag("structural_tag", request.structural_tag)?;
     let constraint = constraints.one()?;
 
     if request.modalities.is_some_and(|modalities| modalities != ["text"]) {

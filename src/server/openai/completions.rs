@@ -120,6 +120,7 @@ fn ask(request: CompletionRequest, options: &ServerOptions) -> Result<Ask, ApiEr
         regex: request.regex,
         ebnf: request.ebnf,
     });
+    constraints.structural_tag("structural_tag", request.structural_tag)?;
     let constraint = constraints.one()?;
     let numbers = Numbers {
         temperature: request.temperature,

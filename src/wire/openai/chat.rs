@@ -29,6 +29,7 @@ pub(crate) struct ChatRequest {
     pub(crate) lark: Option<String>,
     pub(crate) regex: Option<String>,
     pub(crate) ebnf: Option<String>,
+    pub(crate) structural_tag: Option<Value>,
 
     // Tools.
     pub(crate) tools: Option<Vec<ChatTool>>,

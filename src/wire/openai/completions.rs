@@ -28,6 +28,7 @@ pub(crate) struct CompletionRequest {
     pub(crate) lark: Option<String>,
     pub(crate) regex: Option<String>,
     pub(crate) ebnf: Option<String>,
+    pub(crate) structural_tag: Option<Value>,
 
     pub(crate) stream: Option<bool>,
     pub(crate) stream_options: Option<StreamOptions>,

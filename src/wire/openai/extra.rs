@@ -21,6 +21,8 @@ pub(crate) enum ResponseFormat {
         /// The schema and its name.
         json_schema: NamedSchema,
     },
+    /// Free text with tags: `format`, or `structures` and `triggers`.
+    StructuralTag(Map<String, Value>),
 }
 
 /// A schema with a name.
@@ -47,8 +49,8 @@ pub(crate) struct StructuredOutputs {
     pub(crate) choice: Option<Vec<String>>,
     pub(crate) grammar: Option<String>,
     pub(crate) json_object: Option<bool>,
-    #[serde(rename = "structural_tag")]
-    _structural_tag: Refused,
+    /// A tag, or its JSON as a text.
+    pub(crate) structural_tag: Option<Value>,
     pub(crate) disable_any_whitespace: Option<bool>,
     #[serde(rename = "disable_fallback")]
     _disable_fallback: Ignored,

@@ -1,7 +1,7 @@
 //! OpenAI's API.
 //!
 //! Sources: <https://platform.openai.com/docs/api-reference>, and for what other servers add to it, the documents of vLLM
-//! (`structured_outputs`, `guided_*`), SGLang (`regex`, `ebnf`) and llama.cpp (`grammar`, `json_schema`).
+//! (`structured_outputs`, `guided_*`), SGLang (`regex`, `ebnf`, `structural_tag`) and llama.cpp (`grammar`, `json_schema`).
 
 pub(crate) mod chat;
 pub(crate) mod completions;

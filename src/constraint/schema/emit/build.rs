@@ -264,6 +264,10 @@ fn expression(
             return Ok(made);
         }
         Regular::Concat(inner) => RegexAst::Concat(parts(lexer, inner)?),
+        Regular::Repeat(inner, min, max) => {
+            let inner = RegexAst::ExprRef(expression(lexer, inner, known)?);
+            RegexAst::Repeat(Box::new(inner), *min, max.unwrap_or(u32::MAX))
+        }
         Regular::Or(inner) => RegexAst::Or(parts(lexer, inner)?),
         Regular::And(inner) => RegexAst::And(parts(lexer, inner)?),
         Regular::Not(inner) => RegexAst::Not(Box::new(RegexAst::ExprRef(expression(lexer, inner, known)?))),
