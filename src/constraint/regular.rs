@@ -6,14 +6,105 @@
 //! by the laws of the neutral elements, so an expression says what its maker said.
 
 use std::{
-    collections::{HashMap, HashSet},
     fmt::Write as _,
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
+use ahash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+
 use llguidance::{
-    derivre::{Regex, RegexAst, RegexBuilder},
+    derivre::{ExprRef, Regex, RegexAst, RegexBuilder},
     substring::substring,
 };
+
+/// Expressions that most schemas need: any string, any whole number, any number. To read one takes longer than to copy all
+/// that it was read into.
+pub(super) const COMMON: [&str; 3] = [
+    r#"(?:[^"\\\x00-\x1f]|\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f])))*"#,
+    "0|-?[1-9][0-9]{0,19}",
+    r"-?(?:0(?:\.[0-9]{1,20})?|[1-9][0-9]{0,19}(?:\.[0-9]{1,20})?(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}|2[0-7][0-9]))?|[1-9](?:\.[0-9]{1,20})?[eE][+-]?(?:2[89][0-9]|30[0-7]))",
+];
+
+/// The automaton of a common expression.
+fn common(pattern: &str) -> Option<&'static Mutex<Regex>> {
+    static MADE: [OnceLock<Option<Mutex<Regex>>>; COMMON.len()] = [const { OnceLock::new() }; COMMON.len()];
+    let index = COMMON.iter().position(|common| *common == pattern)?;
+    let make = || Regular::pattern(pattern).automaton(u64::MAX).map(Mutex::new);
+    MADE[index].get_or_init(make).as_ref()
+}
+
+/// A builder of the engine's expressions, and what it has read.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) builder: RegexBuilder,
+    known: HashMap<String, ExprRef>,
+}
+
+impl Reader {
+    /// One that has read what is common.
+    pub(super) fn new() -> Self {
+        static COMMON_READ: OnceLock<Reader> = OnceLock::new();
+        let reader = COMMON_READ.get_or_init(|| {
+            let mut reader = Self { builder: RegexBuilder::new(), known: HashMap::new() };
+            reader.builder.unicode(true).utf8(true);
+            for pattern in COMMON {
+                // What the engine refuses is refused where it's asked for.
+                let _ = reader.pattern(pattern);
+            }
+            reader
+        });
+        reader.clone()
+    }
+
+    /// What the pattern was read into.
+    ///
+    /// # Errors
+    /// The engine refuses it.
+    fn pattern(&mut self, text: &str) -> Result<ExprRef, String> {
+        if let Some(known) = self.known.get(text) {
+            return Ok(*known);
+        }
+        let read = self.builder.mk_regex(text).map_err(|error| error.to_string())?;
+        self.known.insert(text.to_owned(), read);
+        Ok(read)
+    }
+
+    /// The engine's expression of a language.
+    ///
+    /// # Errors
+    /// The engine refuses a part.
+    pub(super) fn expression(&mut self, language: &Regular) -> Result<ExprRef, String> {
+        let ast = self.ast(language)?;
+        self.builder.mk(&ast).map_err(|error| error.to_string())
+    }
+
+    fn ast(&mut self, language: &Regular) -> Result<RegexAst, String> {
+        let mut all = |parts: &[Regular]| {
+            parts
+                .iter()
+                .map(|part| self.expression(part).map(RegexAst::ExprRef))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match language {
+            Regular::Nothing => RegexAst::NoMatch,
+            Regular::Literal(text) if text.is_empty() => RegexAst::EmptyString,
+            Regular::Literal(text) => RegexAst::Literal(text.clone()),
+            Regular::Pattern(text) => RegexAst::ExprRef(self.pattern(text)?),
+            Regular::Concat(parts) => RegexAst::Concat(all(parts)?),
+            Regular::Or(parts) => RegexAst::Or(all(parts)?),
+            Regular::And(parts) => RegexAst::And(all(parts)?),
+            Regular::Not(inner) => RegexAst::Not(Box::new(RegexAst::ExprRef(self.expression(inner)?))),
+            Regular::Repeat(inner, min, max) => {
+                let inner = RegexAst::ExprRef(self.expression(inner)?);
+                RegexAst::Repeat(Box::new(inner), *min, max.unwrap_or(u32::MAX))
+            }
+            Regular::Substring(pieces) => {
+                let pieces = pieces.iter().map(String::as_str).collect();
+                RegexAst::ExprRef(substring(&mut self.builder, pieces).map_err(|error| error.to_string())?)
+            }
+        })
+    }
+}
 
 /// A regular language over characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -173,6 +264,36 @@ impl Regular {
         }
     }
 
+    /// Whether it is seen at once that there is no end of texts: any string, but for some that are listed.
+    fn is_plainly_endless(&self) -> bool {
+        let listed = |language: &Self| match language {
+            Self::Literal(_) => true,
+            Self::Or(parts) => parts.iter().all(|part| matches!(part, Self::Literal(_))),
+            _ => false,
+        };
+        match self {
+            Self::Pattern(text) => {
+                let count = COMMON[0].strip_suffix('*').and_then(|any| text.strip_prefix(any));
+                let least = |count: &str| {
+                    let least = count.strip_prefix('{')?.strip_suffix(",}")?;
+                    Some(!least.is_empty() && least.bytes().all(|byte| byte.is_ascii_digit()))
+                };
+                count.is_some_and(|count| matches!(count, "*" | "+") || least(count) == Some(true))
+            }
+            Self::Or(parts) => parts.iter().any(Self::is_plainly_endless),
+            Self::Concat(parts) => {
+                parts.iter().any(Self::is_plainly_endless) && parts.iter().all(Self::is_plainly_inhabited)
+            }
+            // Strings of some length and more: longer ones are in all of them.
+            Self::And(parts) => {
+                let long = |part: &&Self| matches!(part, Self::Pattern(_)) && part.is_plainly_endless();
+                let other = |part: &&Self| matches!(part, Self::Not(inner) if listed(inner));
+                parts.iter().any(|part| long(&part)) && parts.iter().all(|part| long(&part) || other(&part))
+            }
+            Self::Nothing | Self::Literal(_) | Self::Not(_) | Self::Repeat(..) | Self::Substring(_) => false,
+        }
+    }
+
     /// Whether no text is in the language. `fuel` bounds the search, in the engine's units of work.
     ///
     /// A [`Pattern`](Self::Pattern) is taken to match something.
@@ -190,6 +311,13 @@ impl Regular {
 
     /// Whether the text is in the language.
     pub(super) fn contains(&self, text: &str, fuel: u64) -> Answer {
+        if let Self::Pattern(pattern) = self
+            && let Some(automaton) = common(pattern)
+        {
+            // Whoever panicked over it left it as it was, or with states that are right.
+            let mut automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
+            return Answer::from(automaton.is_match(text));
+        }
         match self {
             Self::Nothing => Answer::No,
             Self::Literal(own) => Answer::from(own == text),
@@ -260,14 +388,16 @@ impl Regular {
 
     /// How many texts the language has, as far as `most`; fewer than there are where the effort doesn't suffice.
     pub(super) fn count(&self, most: u64, fuel: u64) -> u64 {
-        if let Self::Literal(_) = self {
-            return most.min(1);
+        match self {
+            Self::Literal(_) => return most.min(1),
+            _ if self.is_plainly_endless() => return most,
+            _ => {}
         }
         let Some(mut automaton) = self.automaton(fuel) else { return 0 };
         const STEPS: usize = 200_000;
         let (mut found, mut steps) = (0_u64, 0);
         // By length: how many ways lead to each state, which are as many texts.
-        let mut ways = HashMap::from([(automaton.initial_state(), 1_u64)]);
+        let mut ways = HashMap::from_iter([(automaton.initial_state(), 1_u64)]);
         while !ways.is_empty() && steps < STEPS {
             let mut longer = HashMap::new();
             for (state, count) in ways {
@@ -294,32 +424,9 @@ impl Regular {
     /// The automaton of the language, built as it is walked; nothing when `fuel` doesn't suffice or the engine
     /// refuses the expression.
     pub(super) fn automaton(&self, fuel: u64) -> Option<Regex> {
-        let mut builder = RegexBuilder::new();
-        let ast = self.to_ast(&mut builder)?;
-        let root = builder.mk(&ast).ok()?;
-        builder.into_regex_limited(root, fuel).ok()
-    }
-
-    /// Nothing if the engine refuses a part.
-    pub(super) fn to_ast(&self, builder: &mut RegexBuilder) -> Option<RegexAst> {
-        let mut all =
-            |parts: &[Self]| parts.iter().map(|part| part.to_ast(builder)).collect::<Option<Vec<_>>>();
-        Some(match self {
-            Self::Nothing => RegexAst::NoMatch,
-            Self::Literal(text) if text.is_empty() => RegexAst::EmptyString,
-            Self::Literal(text) => RegexAst::Literal(text.clone()),
-            Self::Pattern(text) => RegexAst::Regex(text.clone()),
-            Self::Concat(parts) => RegexAst::Concat(all(parts)?),
-            Self::Repeat(part, min, max) => {
-                RegexAst::Repeat(Box::new(part.to_ast(builder)?), *min, max.unwrap_or(u32::MAX))
-            }
-            Self::Or(parts) => RegexAst::Or(all(parts)?),
-            Self::And(parts) => RegexAst::And(all(parts)?),
-            Self::Not(inner) => RegexAst::Not(Box::new(inner.to_ast(builder)?)),
-            Self::Substring(pieces) => {
-                RegexAst::ExprRef(substring(builder, pieces.iter().map(String::as_str).collect()).ok()?)
-            }
-        })
+        let mut reader = Reader::new();
+        let root = reader.expression(self).ok()?;
+        reader.builder.into_regex_limited(root, fuel).ok()
     }
 
     /// The expression as the right side of a terminal in llguidance's Lark.
@@ -461,6 +568,50 @@ mod tests {
         ];
         for (language, lark) in cases {
             assert_eq!(language.to_lark(), lark);
+        }
+    }
+
+    #[test]
+    fn what_is_common_is_read_as_everything_else_is() {
+        for pattern in COMMON {
+            let (common, other) = (Regular::pattern(pattern), Regular::pattern(format!("(?:{pattern})")));
+            for text in ["", "a", "\\", "\\n", "é\\u001f", "0", "-12", "1.50", "1e400", "007", "\""] {
+                assert_eq!(common.contains(text, FUEL), other.contains(text, FUEL), "{pattern} {text}");
+            }
+            let differ = Regular::and([common, other.complement()]);
+            assert_eq!(differ.is_empty(FUEL), Answer::Yes, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn texts_without_an_end_are_counted_at_once_and_others_as_before() {
+        let any = COMMON[0].trim_end_matches('*');
+        let named = Regular::or([Regular::literal("a"), Regular::literal("b")]);
+        let endless = [
+            Regular::pattern(COMMON[0]),
+            Regular::pattern(format!("{any}{{3,}}")),
+            Regular::concat([Regular::literal("x"), Regular::pattern(COMMON[0])]),
+            Regular::and([Regular::pattern(COMMON[0]), named.clone().complement()]),
+        ];
+        for language in endless {
+            // Without fuel, nothing could be counted.
+            assert_eq!(language.count(4_096, 0), 4_096, "{language:?}");
+        }
+        let few = [
+            (named, 2),
+            (Regular::pattern("[0-9]"), 10),
+            (Regular::and([Regular::pattern(COMMON[0]), Regular::pattern("[ab]{0,2}")]), 7),
+            (
+                Regular::and([
+                    Regular::pattern(COMMON[0]),
+                    Regular::pattern(".{2,}").complement(),
+                    Regular::pattern("[a]*"),
+                ]),
+                2,
+            ),
+        ];
+        for (language, count) in few {
+            assert_eq!(language.count(4_096, FUEL), count, "{language:?}");
         }
     }
 

@@ -4,7 +4,9 @@
 //! demand is a subschema, or a constant, that holds or doesn't: so recursive schemas with siblings, intersections of
 //! references and negations all end in finitely many rules.
 
-use std::{collections::HashMap, rc::Rc};
+use std::rc::Rc;
+
+use ahash::{HashMap, HashMapExt as _};
 
 use serde_json::Value;
 

@@ -3,7 +3,9 @@
 //! A subschema is known by [`SchemaId`]; two references to one place give one id. `$id`, anchors and JSON
 //! Pointers are followed as the draft that a document names has them; the meta-schemas of the drafts are at hand.
 
-use std::{collections::HashMap, fmt, rc::Rc};
+use std::{fmt, rc::Rc};
+
+use ahash::{HashMap, HashMapExt as _};
 
 use referencing::{Uri, uri};
 use serde_json::{Map, Value};

@@ -213,11 +213,14 @@ fn reason(keyword: &str, draft: u32) -> Option<(String, bool)> {
 }
 
 fn unknown(keyword: &str) -> (String, bool) {
+    let lower = keyword.to_lowercase();
+    let length = lower.chars().count();
     let nearest = KNOWN
         .iter()
-        .map(|known| (strsim::damerau_levenshtein(&keyword.to_lowercase(), &known.to_lowercase()), known))
+        .filter(|known| length > 4 && known.len().abs_diff(length) <= 2)
+        .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
         .min()
-        .filter(|(distance, _)| *distance <= 2 && keyword.len() > 4);
+        .filter(|(distance, _)| *distance <= 2);
     let hint = nearest.map_or_else(String::new, |(_, known)| format!("; did you mean `{known}`?"));
     let reason =
         format!("`{}` isn't a keyword of JSON Schema and constrains nothing{hint}", keyword.escape_debug());

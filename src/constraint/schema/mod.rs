@@ -319,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn common_expressions_are_those_that_schemas_need() {
+        let schema = json!({"items": {"type": ["string", "integer"]}, "prefixItems": [{"type": "number"}]});
+        let grammar = JsonSchema::from(schema).to_grammar(&Limits::default()).unwrap();
+        for expression in regular::COMMON {
+            assert!(grammar.lark().unwrap().contains(&format!("/{expression}/")), "{expression}");
+        }
+    }
+
+    #[test]
     fn a_schema_cannot_set_options_of_the_engine() {
         let schema = JsonSchema::from(json!({"x-guidance": {"lenient": true}}));
         let error = schema.to_grammar(&Limits::default()).unwrap_err();

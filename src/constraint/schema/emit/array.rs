@@ -1,6 +1,6 @@
 //! Arrays.
 
-use std::collections::HashMap;
+use ahash::{HashMap, HashMapExt as _};
 
 use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, uniqueness::Uniqueness};
 use crate::constraint::{

@@ -1,18 +1,18 @@
 //! The grammar in the engine's own structures, without a detour through text: reading Lark costs the engine most of a
 //! millisecond however short the text.
 
-use std::collections::HashMap;
+use ahash::{HashMap, HashMapExt as _};
 
 use llguidance::{
     api::{GrammarInit, SkipSpec},
-    derivre::{ExprRef, RegexAst},
+    derivre::RegexAst,
     earley::{
         Grammar, ParamCond, ParamExpr, ParamRef, ParamValue, SymIdx, SymbolProps, lexerspec::LexerSpec,
     },
 };
 
 use super::rules::{Condition, Field, Parameter, RuleId, Rules, Symbol};
-use crate::constraint::schema::regular::Regular;
+use crate::constraint::regular::Reader;
 
 /// Bounds on what is built.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,16 @@ pub(super) fn build(
 ) -> Result<GrammarInit, String> {
     let message = |error: &dyn std::fmt::Display| error.to_string();
     let mut lexer = LexerSpec::new().map_err(|error| message(&error))?;
-    lexer.regex_builder.unicode(true);
-    lexer.regex_builder.utf8(true);
+    let mut reader = Reader::new();
+    let mut expressions = vec![None; rules.terminals.len()];
+    let (reached, used) = rules.reached(start);
+    for (index, language) in rules.terminals.iter().enumerate().filter(|(index, _)| used[*index]) {
+        expressions[index] = Some(reader.expression(language)?);
+        if reader.builder.exprset().cost() > limits.fuel {
+            return Err(format!("its patterns take more work than the limit of {}", limits.fuel));
+        }
+    }
+    lexer.regex_builder = reader.builder;
     let skip = match skip {
         Some(pattern) => SkipSpec::once(RegexAst::Regex(pattern.to_owned())),
         None => SkipSpec::unbounded(RegexAst::NoMatch),
@@ -44,7 +52,6 @@ pub(super) fn build(
     // The first symbol is the start.
     let root = grammar.fresh_symbol_ext("start", props());
     grammar.sym_props_mut(root).is_start = true;
-    let (reached, used) = rules.reached(start);
     let mut symbols = vec![None; rules.rules.len()];
     for (index, rule) in rules.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
         let symbol = grammar.fresh_symbol_ext(&format!("r{index}"), props());
@@ -54,9 +61,8 @@ pub(super) fn build(
         symbols[index] = Some(symbol);
     }
     let mut terminals = vec![None; rules.terminals.len()];
-    let mut known = HashMap::new();
-    for (index, language) in rules.terminals.iter().enumerate().filter(|(index, _)| used[*index]) {
-        let expression = expression(&mut lexer, language, &mut known)?;
+    for (index, expression) in expressions.into_iter().enumerate() {
+        let Some(expression) = expression else { continue };
         let name = format!("T{index}");
         let ast = RegexAst::ExprRef(expression);
         let lexeme = lexer
@@ -240,40 +246,4 @@ fn condition(condition: &Condition) -> ParamCond {
             ParamCond::Or(one, other)
         }
     }
-}
-
-/// The engine's expression of a language. A pattern that occurs again is read once.
-fn expression(
-    lexer: &mut LexerSpec,
-    language: &Regular,
-    known: &mut HashMap<String, ExprRef>,
-) -> Result<ExprRef, String> {
-    let mut parts = |lexer: &mut LexerSpec, parts: &[Regular]| {
-        parts
-            .iter()
-            .map(|part| expression(lexer, part, known).map(RegexAst::ExprRef))
-            .collect::<Result<Vec<_>, String>>()
-    };
-    let ast = match language {
-        Regular::Pattern(text) => {
-            if let Some(known) = known.get(text) {
-                return Ok(*known);
-            }
-            let made = lexer.regex_builder.mk_regex(text).map_err(|error| error.to_string())?;
-            known.insert(text.clone(), made);
-            return Ok(made);
-        }
-        Regular::Concat(inner) => RegexAst::Concat(parts(lexer, inner)?),
-        Regular::Repeat(inner, min, max) => {
-            let inner = RegexAst::ExprRef(expression(lexer, inner, known)?);
-            RegexAst::Repeat(Box::new(inner), *min, max.unwrap_or(u32::MAX))
-        }
-        Regular::Or(inner) => RegexAst::Or(parts(lexer, inner)?),
-        Regular::And(inner) => RegexAst::And(parts(lexer, inner)?),
-        Regular::Not(inner) => RegexAst::Not(Box::new(RegexAst::ExprRef(expression(lexer, inner, known)?))),
-        Regular::Nothing | Regular::Literal(_) | Regular::Substring(_) => language
-            .to_ast(&mut lexer.regex_builder)
-            .ok_or_else(|| "the engine refuses an expression".to_owned())?,
-    };
-    lexer.regex_builder.mk(&ast).map_err(|error| error.to_string())
 }

@@ -11,7 +11,7 @@ mod rules;
 mod uniqueness;
 mod watch;
 
-use std::collections::HashMap;
+use ahash::{HashMap, HashMapExt as _};
 
 pub(in crate::constraint) use build::BuildLimits;
 use llguidance::api::GrammarInit;

@@ -3,7 +3,9 @@
 //! In the schema's order a rule stands for "so far in the list of names"; in any order one rule with a parameter does,
 //! whose bits are the names that were used. Properties without a name come last in the schema's order.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use ahash::HashMap;
 
 use super::{Alternative, Condition, Emitter, Field, Parameter, RuleId, Symbol, productive::required};
 use crate::constraint::{
@@ -180,7 +182,7 @@ impl Emitter<'_, '_> {
         let start =
             Progress { next: 0, first: true, count: 0, forced: BTreeSet::new(), banned: BTreeSet::new() };
         let first = self.rules.declare(false);
-        let mut known = HashMap::from([(start.clone(), first)]);
+        let mut known = HashMap::from_iter([(start.clone(), first)]);
         let mut pending = vec![(start, first)];
         let mut free_rules: Option<RuleId> = None;
         while let Some((progress, rule)) = pending.pop() {

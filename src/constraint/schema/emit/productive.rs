@@ -1,7 +1,7 @@
 //! Which states have values at all, found for all of them together: a recursive one has a value only if its recursion
 //! can end.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use crate::constraint::{
     ConstraintError,
@@ -29,7 +29,7 @@ impl Productive {
         let mut shapes = HashMap::new();
         let mut users: HashMap<StateId, Vec<StateId>> = HashMap::new();
         let mut pending = vec![start];
-        let mut met = HashSet::from([start]);
+        let mut met = HashSet::from_iter([start]);
         while let Some(state) = pending.pop() {
             let shape = analysis.shape(state)?;
             for part in shape.parts() {
@@ -63,7 +63,7 @@ impl Productive {
         analysis: &mut Analysis<'_>,
         start: StateId,
     ) -> Result<StateId, ConstraintError> {
-        let mut met = HashSet::from([start]);
+        let mut met = HashSet::from_iter([start]);
         let mut place = start;
         loop {
             let shape = analysis.shape(place)?;

@@ -3,10 +3,9 @@
 //! Rules that derive no text are taken out together with every alternative that needs one, so that nothing a model
 //! may begin is without an end.
 
-use std::{
-    collections::HashMap,
-    fmt::{self, Write as _},
-};
+use std::fmt::{self, Write as _};
+
+use ahash::HashMap;
 
 use crate::constraint::schema::regular::Regular;
 

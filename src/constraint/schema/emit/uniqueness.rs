@@ -3,7 +3,7 @@
 //! Not who watches: the engine does, beside the grammar. It takes any item that wasn't there yet, whatever comes
 //! later; so here every array is refused in which that could use up what a later item needs.
 
-use std::collections::HashSet;
+use ahash::{HashSet, HashSetExt as _};
 
 use serde_json::Value;
 

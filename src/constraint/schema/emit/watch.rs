@@ -3,7 +3,9 @@
 //! A place of the [`Watch`] is a set of states: all that a value there may be in. Where some arrays of a place have
 //! unique items and others needn't, nobody could tell which one is being written, and the schema is refused.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+
+use ahash::{HashMap, HashSet, HashSetExt as _};
 
 use super::{Emitter, productive::required, uniqueness::Uniqueness};
 use crate::constraint::{
