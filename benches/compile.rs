@@ -9,15 +9,14 @@ mod support;
 
 fn compile(criterion: &mut Criterion) {
     let Some(cached) = support::compiler("llama3_1", Limits::default()) else { return };
-    let anew = support::compiler("llama3_1", Limits { cache_bytes: 0, ..Limits::default() }).unwrap();
+    let anew =
+        support::compiler("llama3_1", Limits { cache_bytes: 0, grammar_cache_bytes: 0, ..Limits::default() })
+            .unwrap();
     let mut group = criterion.benchmark_group("compile/llama3_1");
     for case in support::cases() {
         for (label, compiler) in [("anew", &anew), ("cached", &cached)] {
             group.bench_function(format!("{label}/{}", case.name), |bencher| {
-                bencher.iter(|| {
-                    let grammar = case.constraint.to_grammar(compiler.limits()).unwrap();
-                    compiler.compile(&grammar).unwrap().matcher()
-                });
+                bencher.iter(|| compiler.compile_constraint(&case.constraint).unwrap().matcher());
             });
         }
     }

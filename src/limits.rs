@@ -52,6 +52,8 @@ pub struct Limits {
     pub cache_entries: usize,
     /// Compiled grammars kept, in estimated bytes. Default 512 MiB.
     pub cache_bytes: usize,
+    /// Grammars kept by the constraint they were made from, in estimated bytes. Default 16 MiB.
+    pub grammar_cache_bytes: usize,
     /// Lexers kept per compiled grammar, so that this many sequences under it needn't wait for each other. Default 4.
     pub pooled_matchers: usize,
     /// One lexer of a compiled grammar, in estimated bytes; a larger one is replaced by a new one. Default 64 MiB.
@@ -101,6 +103,7 @@ impl Default for Limits {
             top_logprobs: 20,
             cache_entries: 256,
             cache_bytes: 512 << 20,
+            grammar_cache_bytes: 16 << 20,
             pooled_matchers: 4,
             lexer_bytes: 64 << 20,
             mask_cache_bytes: 24 << 20,

@@ -37,10 +37,7 @@ impl Compiler {
 
     /// Compiles a constraint, or finds it among those that were compiled before.
     fn compile(&self, py: Python<'_>, constraint: &Constraint) -> Result<Compiled> {
-        py.detach(|| {
-            let grammar = constraint.0.to_grammar(self.0.limits())?;
-            Ok(Compiled(self.0.compile(&grammar)?))
-        })
+        py.detach(|| Ok(Compiled(self.0.compile_constraint(&constraint.0)?)))
     }
 
     /// JSON that a schema accepts: its text, a dict, a Pydantic model, a dataclass, a TypedDict or another type.
@@ -213,7 +210,7 @@ fn set_limit(limits: &mut Limits, name: &str, value: u64) -> std::result::Result
     fields! {
         schema_bytes schema_depth schema_rules schema_fuel grammar_bytes grammar_depth grammar_rules grammar_repeat
         regex_bytes choices choice_bytes structural_formats prompt_bytes tools stop_strings stop_string_bytes top_logprobs cache_entries
-        cache_bytes pooled_matchers lexer_bytes mask_cache_bytes mask_bytes history_bytes history_mask_bytes
+        cache_bytes grammar_cache_bytes pooled_matchers lexer_bytes mask_cache_bytes mask_bytes history_bytes history_mask_bytes
         items_in_row compile_fuel mask_fuel mask_items lexer_states grammar_symbols
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::{
         TemplateError, Tool, ToolChoice, ToolError,
     },
     constraint::{Constraint, Grammar},
-    limits::Limits,
+    engine::Compiler,
     model::ModelCard,
     token::TokenId,
     vocab::Vocabulary,
@@ -58,7 +58,8 @@ impl Conversation {
         &self.format
     }
 
-    pub(super) fn prepare(&self, request: &Request, limits: &Limits) -> Result<Prepared, BackendError> {
+    pub(super) fn prepare(&self, request: &Request, compiler: &Compiler) -> Result<Prepared, BackendError> {
+        let limits = compiler.limits();
         let Input::Chat(messages) = &request.input else {
             return Err(
                 ToolError::Unsupported { reason: "only a conversation can be prepared".into() }.into()
@@ -77,7 +78,7 @@ impl Conversation {
             .into());
         }
         let answer =
-            request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
+            request.constraint.as_ref().map(|constraint| compiler.grammar(constraint)).transpose()?;
 
         // A constraint on the whole reply leaves no place to think in, unless that is asked for.
         let bound = answer.is_some() && shown.is_empty() && !self.format.always_thinks();

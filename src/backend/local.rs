@@ -119,8 +119,7 @@ impl Local {
     ///
     /// When the constraint can't be honoured.
     pub fn compile(&self, constraint: &Constraint) -> Result<Arc<CompiledConstraint>, BackendError> {
-        let grammar = constraint.to_grammar(self.compiler.limits())?;
-        Ok(self.compiler.compile(&grammar)?)
+        Ok(self.compiler.compile_constraint(constraint)?)
     }
 
     /// How this model writes calls; `None` where it has no chat template.
@@ -149,9 +148,8 @@ impl Local {
     }
 
     fn plan(&self, request: &Request) -> Result<Planned, BackendError> {
-        let limits = self.compiler.limits();
         if let (Input::Chat(_), Some(conversation)) = (&request.input, &self.conversation) {
-            let Prepared { prompt, grammar, parser } = conversation.prepare(request, limits)?;
+            let Prepared { prompt, grammar, parser } = conversation.prepare(request, &self.compiler)?;
             let specials = prompt.guard.map_or(ParseSpecials::Yes, ParseSpecials::Guarded);
             let prompt = self.encode(&prompt.text, specials)?;
             return Ok(Planned { prompt, grammar, parser: Some(parser) });
@@ -177,7 +175,7 @@ impl Local {
             }
         };
         let grammar =
-            request.constraint.as_ref().map(|constraint| constraint.to_grammar(limits)).transpose()?;
+            request.constraint.as_ref().map(|constraint| self.compiler.grammar(constraint)).transpose()?;
         Ok(Planned { prompt, grammar, parser: None })
     }
 

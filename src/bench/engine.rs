@@ -41,6 +41,11 @@ pub(crate) trait Engine: Send + Sync {
 pub(crate) trait Template {
     /// A session at the start of a text.
     fn open(&mut self) -> Result<Box<dyn Session>, String>;
+
+    /// Whether masks may lack tokens that the grammar alone allows, for something that is watched beside it.
+    fn narrows(&self) -> bool {
+        false
+    }
 }
 
 /// One text under a schema.

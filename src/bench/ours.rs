@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::engine::{Engine, Session, Template};
 use crate::{
     constraint::{Constraint, Grammar, JsonSchema, SchemaOptions},
-    engine::{CompiledConstraint, Compiler, Matcher},
+    engine::{CompiledConstraint, Compiler, CompilerOptions, Matcher},
     limits::Limits,
     token::{TokenId, TokenMask},
     vocab::Vocabulary,
@@ -33,19 +33,16 @@ impl Ours {
         name: &'static str,
         vocab: Arc<Vocabulary>,
         options: SchemaOptions,
+        compiling: CompilerOptions,
     ) -> Result<Self, String> {
         let limits = Limits { cache_entries: 1, ..Limits::default() };
-        let compiler = Compiler::new(vocab, limits).map_err(|error| error.to_string())?;
+        let compiler = Compiler::with_options(vocab, limits, compiling).map_err(|error| error.to_string())?;
         Ok(Self { name, compiler, options })
     }
 
-    fn grammar(&self, schema: Value) -> Result<Grammar, String> {
-        grammar(schema, self.options, self.compiler.limits())
-    }
-
     fn compiled(&self, schema: Value) -> Result<Compiled, String> {
-        let grammar = self.grammar(schema)?;
-        self.compiler.compile(&grammar).map(Compiled).map_err(|error| error.to_string())
+        let constraint = Constraint::JsonSchema(JsonSchema::from(schema).with_options(self.options));
+        self.compiler.compile_constraint(&constraint).map(Compiled).map_err(|error| error.to_string())
     }
 }
 
@@ -87,14 +84,17 @@ impl Engine for Ours {
 
     fn forget(&self) {
         // The cache has room for one: another grammar drives the last schema out.
-        let other = Constraint::Choice(vec!["x".into()]).to_grammar(self.compiler.limits());
-        let _ = other.map(|grammar| self.compiler.compile(&grammar).map(drop));
+        let _ = self.compiler.compile_constraint(&Constraint::Choice(vec!["x".into()]));
     }
 }
 
 impl Template for Compiled {
     fn open(&mut self) -> Result<Box<dyn Session>, String> {
         Ok(Box::new(Running { matcher: self.0.matcher(), mask: TokenMask::none(0) }))
+    }
+
+    fn narrows(&self) -> bool {
+        self.0.is_watched()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use llguidance::api::{GrammarInit, TopLevelGrammar};
+use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +18,7 @@ use crate::{limits::Limits, vocab::Vocabulary};
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
 #[derive(Debug, Clone)]
 pub struct Grammar {
-    top: TopLevelGrammar,
+    top: Arc<TopLevelGrammar>,
     origin: Origin,
     key: GrammarKey,
     warnings: Vec<Warning>,
@@ -54,7 +54,7 @@ impl Grammar {
             }
         }
         let key = GrammarKey(hash.finalize().into());
-        Self { top, origin, key, warnings: Vec::new(), watch: None }
+        Self { top: Arc::new(top), origin, key, warnings: Vec::new(), watch: None }
     }
 
     pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
@@ -88,6 +88,12 @@ impl Grammar {
         self.top.grammars.first()?.lark_grammar.as_deref()
     }
 
+    /// Memory it holds, in bytes, about: its text, and the rules and expressions that the text tells of.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = |part: &GrammarWithLexer| part.lark_grammar.as_ref().map_or(0, String::len);
+        1_024 + 4 * self.top.grammars.iter().map(text).sum::<usize>()
+    }
+
     /// Identifies the grammar in a cache.
     #[must_use]
     pub fn key(&self) -> GrammarKey {
@@ -116,7 +122,7 @@ impl Grammar {
             }
             _ => None,
         };
-        Ok(completed.unwrap_or_else(|| self.top.clone()))
+        Ok(completed.unwrap_or_else(|| (*self.top).clone()))
     }
 
     /// The same, as the engine takes it fastest.

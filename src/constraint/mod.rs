@@ -37,7 +37,13 @@ pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownK
 pub use structural::StructuralTag;
 pub(crate) use watch::{Place, PlaceId, Watch};
 
+use sha2::{Digest, Sha256};
+
 use crate::limits::Limits;
+
+/// Tells constraints apart: SHA-256 over their parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ConstraintDigest([u8; 32]);
 
 /// What a text must look like.
 ///
@@ -83,6 +89,24 @@ impl Constraint {
             Self::Lark(text) => lark::to_grammar(text, limits),
             Self::StructuralTag(tag) => tag.to_grammar(limits),
         }
+    }
+
+    /// Equal for constraints that are the same in all their parts, the order of keys in a schema included.
+    pub(crate) fn digest(&self) -> ConstraintDigest {
+        let mut parts: Vec<Vec<u8>> = vec![self.kind().into()];
+        match self {
+            Self::JsonSchema(schema) => schema.digest_parts(&mut parts),
+            Self::JsonObject(options) => parts.push(format!("{options:?}").into()),
+            Self::StructuralTag(tag) => tag.digest_parts(&mut parts),
+            Self::Choice(choices) => parts.extend(choices.iter().map(|choice| choice.clone().into())),
+            Self::Regex(text) | Self::Gbnf(text) | Self::Lark(text) => parts.push(text.clone().into()),
+        }
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        ConstraintDigest(hash.finalize().into())
     }
 
     /// The kind, as flags, case files and messages spell it.

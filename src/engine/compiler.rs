@@ -17,6 +17,7 @@ use super::{
     compiled::CompiledConstraint,
     distinct::Tokens,
     error::{CompileError, MatchError},
+    grammars::Grammars,
     graph::Graph,
     lexers::{Lexers, ProbeSource, Source},
     masks::Masks,
@@ -26,7 +27,7 @@ use super::{
     verify::Verifier,
 };
 use crate::{
-    constraint::{ConstraintError, Grammar, one_line},
+    constraint::{Constraint, ConstraintError, Grammar, one_line},
     limits::Limits,
     vocab::Vocabulary,
 };
@@ -39,6 +40,7 @@ pub struct Compiler {
     options: CompilerOptions,
     masks: Arc<Masks>,
     cache: Cache,
+    grammars: Grammars,
     /// Grammars asked for, and those of them that were compiled anew.
     asked: AtomicU64,
     missed: AtomicU64,
@@ -127,8 +129,9 @@ impl Compiler {
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
         let panics = Arc::new(Panics::new(options.verify_masks));
         let engine = Engine { factory, env, vocab, limits, slices, tokens, panics, plain: OnceLock::new() };
+        let grammars = Grammars::new(engine.limits.cache_entries, engine.limits.grammar_cache_bytes);
         let (asked, missed) = Default::default();
-        Ok(Self { engine: Arc::new(engine), options, masks, cache, asked, missed })
+        Ok(Self { engine: Arc::new(engine), options, masks, cache, grammars, asked, missed })
     }
 
     /// The compiled form of `grammar`: a kept one, or a new one. Callers that ask for the same grammar at the
@@ -143,6 +146,37 @@ impl Compiler {
             self.missed.fetch_add(1, Ordering::Relaxed);
             self.compile_anew(grammar)
         })
+    }
+
+    /// The grammar of `constraint`: a kept one, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// The constraint can't be honoured.
+    pub fn grammar(&self, constraint: &Constraint) -> Result<Grammar, ConstraintError> {
+        self.grammars.get_or_make(constraint, &self.engine.limits)
+    }
+
+    /// The compiled form of `constraint`; where it's known, in some microseconds.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use maskwright::{Compiler, Constraint, Limits, Vocabulary};
+    /// let compiler = Compiler::new(Vocabulary::single_bytes(), Limits::default())?;
+    /// let constraint = Constraint::Regex("[ab]+".into());
+    /// let (first, again) = (compiler.compile_constraint(&constraint)?, compiler.compile_constraint(&constraint)?);
+    /// assert!(Arc::ptr_eq(&first, &again));
+    /// # Ok::<(), maskwright::engine::CompileError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`compile`](Self::compile).
+    pub fn compile_constraint(
+        &self,
+        constraint: &Constraint,
+    ) -> Result<Arc<CompiledConstraint>, CompileError> {
+        self.compile(&self.grammar(constraint)?)
     }
 
     /// The vocabulary it compiles for.

@@ -21,6 +21,7 @@ mod compiled;
 mod compiler;
 mod distinct;
 mod error;
+mod grammars;
 mod graph;
 mod lexers;
 mod masks;

@@ -20,6 +20,7 @@ use crate::{
         runner::{self, Plan, Progress, Way},
     },
     constraint::{NumberForms, PropertyOrder, SchemaOptions, Whitespace},
+    engine::CompilerOptions,
 };
 
 pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
@@ -41,8 +42,10 @@ pub(super) fn masks(args: &MasksArgs) -> Result<ExitCode, Failure> {
         ways.push(Way::Peer(Peer::new(name, command)));
     }
     if args.verify {
+        let compiling = CompilerOptions { verify_masks: true };
+        let first = Ours::new("maskwright", vocab.clone(), options, compiling).map_err(Failure::runtime)?;
         ways.push(Way::Verify(Lockstep {
-            first: engine(EngineName::Maskwright, &vocab, options)?,
+            first: Arc::new(first),
             second: engine(EngineName::LlguidanceSameGrammar, &vocab, options)?,
             vocab: vocab.size(),
         }));
@@ -92,7 +95,7 @@ pub(super) fn engine(
     let plain =
         |kind| -> Result<Arc<dyn Engine>, String> { Ok(Arc::new(Plain::new(vocab.clone(), kind, options)?)) };
     let ours = |name, options| -> Result<Arc<dyn Engine>, String> {
-        Ok(Arc::new(Ours::new(name, vocab.clone(), options)?))
+        Ok(Arc::new(Ours::new(name, vocab.clone(), options, CompilerOptions::default())?))
     };
     let engine = match name {
         EngineName::MaskwrightAny => {

@@ -163,6 +163,16 @@ impl JsonSchema {
         &self.schema
     }
 
+    /// All that it is, as bytes.
+    pub(super) fn digest_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        parts.push(format!("{:?}", self.options).into());
+        parts.push(self.schema.to_string().into());
+        for (address, document) in self.documents.iter() {
+            parts.push(address.clone().into());
+            parts.push(document.to_string().into());
+        }
+    }
+
     pub(super) fn to_grammar(&self, limits: &Limits) -> Result<Grammar, ConstraintError> {
         check_depth(&self.schema, limits.schema_depth)?;
         for (_, document) in self.documents.iter() {

@@ -73,6 +73,12 @@ impl StructuralTag {
         &self.tag
     }
 
+    /// All that it is, as bytes.
+    pub(super) fn digest_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        parts.push(format!("{:?}", self.options).into());
+        parts.push(self.tag.to_string().into());
+    }
+
     pub(super) fn to_grammar(&self, limits: &Limits) -> Result<Grammar, ConstraintError> {
         check_depth(&self.tag, limits.schema_depth)?;
         let format = format::read(&self.tag, limits.structural_formats)?;
