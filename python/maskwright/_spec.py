@@ -9,13 +9,12 @@ from typing import Any
 from maskwright._errors import RequestError
 from maskwright._maskwright import Constraint
 
-
 KINDS = ("json_schema", "json_object", "regex", "choice", "gbnf", "lark", "structural_tag")
 
 
 def constraint_of(spec: Any) -> Constraint:
     """A constraint from a mapping with one of the keys `json_schema`, `json_object`, `regex`, `choice`, `gbnf`,
-    `lark` and `structural_tag`, or from the JSON of one. Other keys are arguments of that kind, such as `whitespace`."""
+    `lark` and `structural_tag`, or from the JSON of one. Other keys are arguments of that kind, as `whitespace`."""
     if isinstance(spec, str):
         try:
             spec = json.loads(spec)

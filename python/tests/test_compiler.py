@@ -27,7 +27,9 @@ def test_masks_lead_to_valid_json_only(bytes_compiler: Compiler, name: str) -> N
         (Constraint.gbnf('root ::= "x"+ "y"?'), ["xx", "xy"], ["y", ""]),
         (Constraint.lark('start: "x" /[0-9]+/'), ["x12"], ["x"]),
         (
-            Constraint.structural_tag({"format": {"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": ">"}}),
+            Constraint.structural_tag(
+                {"format": {"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": ">"}}
+            ),
             ["<a b>"],
             ["<a>>"],
         ),
