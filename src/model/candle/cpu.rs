@@ -8,6 +8,7 @@ use super::{
     config::{Config, Pairing},
     kernel::{self, Attend, Simd},
     linear::{Matrix, Rows},
+    pages::Pages,
     threads::Threads,
 };
 use crate::{logits::Logits, model::ModelError, token::TokenId};
@@ -17,11 +18,13 @@ use crate::{logits::Logits, model::ModelError, token::TokenId};
 pub(super) struct Cpu {
     simd: Simd,
     threads: Threads,
+    /// The weights of matrices.
+    pages: Pages,
 }
 
 impl Cpu {
     pub(super) fn new(threads: usize) -> Result<Self, ModelError> {
-        Ok(Self { simd: Simd::detect(), threads: Threads::new(threads)? })
+        Ok(Self { simd: Simd::detect(), threads: Threads::new(threads)?, pages: Pages::default() })
     }
 
     /// Calls `row(index, in, out)` for each row.
@@ -44,8 +47,8 @@ impl Compute for Cpu {
         format!("CPU ({}, {threads} thread{})", self.simd.name(), if threads == 1 { "" } else { "s" })
     }
 
-    fn matrix(&self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Matrix, ModelError> {
-        Matrix::pack(&parts, bias)
+    fn matrix(&mut self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Matrix, ModelError> {
+        Matrix::pack(&mut self.pages, &parts, bias)
     }
 
     fn vector(&self, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
@@ -76,7 +79,7 @@ impl Compute for Cpu {
         let width = table.columns();
         let mut out = Rows { width, data: vec![0.0; tokens.len() * width] };
         for (&token, out) in tokens.iter().zip(out.data.chunks_exact_mut(width)) {
-            table.row(token as usize, out);
+            table.row(&self.pages, token as usize, out);
         }
         Ok(out)
     }
@@ -86,7 +89,7 @@ impl Compute for Cpu {
     }
 
     fn multiply(&self, matrix: &Matrix, rows: &Rows) -> Result<Rows, ModelError> {
-        Ok(matrix.multiply(self.simd, &self.threads, rows))
+        Ok(matrix.multiply(self.simd, &self.threads, &self.pages, rows))
     }
 
     fn attend(

@@ -93,6 +93,36 @@ pub(super) struct ByteTile {
 /// Eight rows by one column of float weights.
 pub(super) type FloatTile = [f32; GROUP];
 
+/// What weights are kept as.
+///
+/// # Safety
+///
+/// Numbers only, without room between them, so that any bytes are a tile.
+pub(super) unsafe trait Tile: Copy {}
+
+// SAFETY: the fields are numbers, each at a multiple of its size.
+unsafe impl Tile for NibbleTile {}
+// SAFETY: as above.
+unsafe impl Tile for ByteTile {}
+// SAFETY: as above.
+unsafe impl Tile for FloatTile {}
+
+/// Bytes as tiles: as many as there are, of memory that is aligned for them.
+pub(super) fn tiles<T: Tile>(bytes: &[u8]) -> &[T] {
+    // SAFETY: any bytes are a tile.
+    let (before, tiles, after) = unsafe { bytes.align_to() };
+    assert!(before.is_empty() && after.is_empty(), "bytes are whole tiles");
+    tiles
+}
+
+/// As [`tiles`].
+pub(super) fn tiles_mut<T: Tile>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: any bytes are a tile, and tiles are any bytes.
+    let (before, tiles, after) = unsafe { bytes.align_to_mut() };
+    assert!(before.is_empty() && after.is_empty(), "bytes are whole tiles");
+    tiles
+}
+
 /// [`BLOCK`] numbers of a row of activations: `scale * (128 * high + low)`, with `high` in `-127..=127` and `low` in
 /// `-64..=63`.
 ///
