@@ -18,6 +18,11 @@ use super::{
 };
 use crate::model::ModelError;
 
+/// Groups that are multiplied together.
+const AT_ONCE: usize = 2;
+/// So many blocks are quantised by one thread.
+const ALONE: usize = 64;
+
 /// Rows of numbers, all of one width.
 #[derive(Debug)]
 pub(super) struct Rows {
@@ -94,26 +99,39 @@ impl Matrix {
         let quantised = self.parts.iter().any(|part| !matches!(part.tiles, Tiles::Floats(_)));
         let blocks = if quantised { quantise(simd, threads, input) } else { Vec::new() };
 
+        let mut out = Rows { width: self.rows, data: vec![0.0; count * self.rows] };
         let groups: usize = self.parts.iter().map(Part::groups).sum();
-        // By groups of weight rows first, so that each task writes a stretch of its own.
-        let mut grouped = vec![[0.0_f32; GROUP]; groups * count];
-        // Groups are best multiplied two by two.
-        let per_task = threads.share(groups).next_multiple_of(2);
-        threads.for_chunks(&mut grouped, per_task * count, |task, mut out| {
-            // Those of the task's groups that are in each part.
-            let (mut before, mut first) = (0, task * per_task);
+        let per_task = threads.share(groups).next_multiple_of(AT_ONCE);
+        let mut tasks = self.share(&mut out, groups, per_task);
+        threads.for_chunks(&mut tasks, 1, 0, |task, rows| {
+            let rows = &mut *rows[0];
+            // Those of the task's groups that are in each part, and how far its rows are written.
+            let (mut before, mut from, mut column) = (0, task * per_task, 0);
+            let end = groups.min(from + per_task);
+            let mut scratch = vec![[0.0_f32; GROUP]; AT_ONCE * count];
             for part in &self.parts {
-                let end = before + part.groups();
-                let many = end.saturating_sub(first).min(out.len() / count);
-                let (now, later) = out.split_at_mut(many * count);
-                if many > 0 {
-                    part.multiply(simd, pages, first - before, self.columns, input, &blocks, now);
+                let until = end.min(before + part.groups());
+                while from < until {
+                    let many = AT_ONCE.min(until - from);
+                    let scratch = &mut scratch[..many * count];
+                    part.multiply(simd, pages, from - before, self.columns, input, &blocks, scratch);
+                    let width = (many * GROUP).min(part.rows - (from - before) * GROUP);
+                    for (c, row) in rows.iter_mut().enumerate() {
+                        let mut from = scratch[c..].iter().step_by(count);
+                        let (whole, rest) = row[column..column + width].as_chunks_mut();
+                        for (to, from) in whole.iter_mut().zip(&mut from) {
+                            *to = *from;
+                        }
+                        for (to, from) in rest.iter_mut().zip(from.flatten()) {
+                            *to = *from;
+                        }
+                    }
+                    (from, column) = (from + many, column + width);
                 }
-                (before, first, out) = (end, first + many, later);
+                before += part.groups();
             }
         });
-
-        let mut out = Rows { width: self.rows, data: self.by_row(threads, grouped, count) };
+        drop(tasks);
         if let Some(bias) = &self.bias {
             for row in out.data.chunks_exact_mut(self.rows) {
                 for (x, b) in row.iter_mut().zip(bias) {
@@ -124,30 +142,41 @@ impl Matrix {
         out
     }
 
-    fn by_row(&self, threads: &Threads, grouped: Vec<[f32; GROUP]>, count: usize) -> Vec<f32> {
-        if count == 1 && self.parts.iter().all(|part| part.rows.is_multiple_of(GROUP)) {
-            return grouped.into_flattened();
-        }
-        let mut out = vec![0.0; count * self.rows];
-        threads.for_chunks(&mut out, self.rows, |row, out| {
-            let (mut group, mut rest) = (0, out);
-            for part in &self.parts {
-                let (mine, others) = rest.split_at_mut(part.rows);
-                for (i, to) in mine.chunks_mut(GROUP).enumerate() {
-                    to.copy_from_slice(&grouped[(group + i) * count + row][..to.len()]);
-                }
-                group += part.groups();
-                rest = others;
+    /// What each task writes of each row: the columns of `per_task` groups.
+    fn share<'a>(&self, out: &'a mut Rows, groups: usize, per_task: usize) -> Vec<Vec<&'a mut [f32]>> {
+        let count = out.count();
+        let starts: Vec<usize> = (0..groups).step_by(per_task).map(|group| self.first_row(group)).collect();
+        let ends = || starts[1..].iter().copied().chain([self.rows]);
+        let mut tasks: Vec<_> = starts.iter().map(|_| Vec::with_capacity(count)).collect();
+        for mut row in out.data.chunks_exact_mut(self.rows) {
+            for ((task, start), end) in tasks.iter_mut().zip(&starts).zip(ends()) {
+                let (now, later) = row.split_at_mut(end - start);
+                task.push(now);
+                row = later;
             }
-        });
-        out
+        }
+        tasks
+    }
+
+    /// The first row of a group.
+    fn first_row(&self, group: usize) -> usize {
+        let (mut group, mut row) = (group, 0);
+        for part in &self.parts {
+            if group < part.groups() {
+                return row + group * GROUP;
+            }
+            (group, row) = (group - part.groups(), row + part.rows);
+        }
+        row
     }
 }
 
 fn quantise(simd: Simd, threads: &Threads, input: &Rows) -> Vec<Quantised> {
     let per_row = input.width / BLOCK;
     let mut blocks = vec![Quantised::default(); input.count() * per_row];
-    threads.for_chunks(&mut blocks, per_row, |row, blocks| kernel::quantise(simd, input.row(row), blocks));
+    threads.for_chunks(&mut blocks, per_row, ALONE, |row, blocks| {
+        kernel::quantise(simd, input.row(row), blocks);
+    });
     blocks
 }
 
