@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
+
 use super::reply::{End, Reply, guarded};
 use crate::{
     backend::error::BackendError,
@@ -21,7 +23,6 @@ pub(super) struct Part<'a> {
 }
 
 /// What came of a step.
-#[derive(Default)]
 pub(super) struct Outcome {
     /// Tokens fed.
     pub(super) fed: usize,
@@ -78,21 +79,32 @@ pub(super) fn run(session: &mut dyn Session, parts: &mut [Part<'_>]) -> Result<O
 
     let (masks, mask_time) = masks.unzip();
     let mut masks = masks.unwrap_or_default().into_iter();
-    let fed = parts.iter().map(|part| part.count).sum();
-    let mut outcome = Outcome { fed, pass, masks: mask_time, ..Outcome::default() };
-    for (index, ((part, row), draw)) in parts.iter_mut().zip(&rows).zip(draws).enumerate() {
+    let draws = draws.into_iter().map(|draw| match draw {
+        Draw::No => None,
+        Draw::Free => Some(Ok(None)),
+        Draw::Masked => Some(masks.next().unwrap_or(Err(MatchError::DeadEnd)).map(Some)),
+    });
+    let mut turns: Vec<_> = parts.iter_mut().zip(&rows).zip(draws).collect();
+    let turn = |((part, row), draw): &mut ((&mut Part<'_>, &Logits<'_>), Option<Result<_, _>>)| {
         part.reply.draft.read(part.count, pass);
-        let mask = match draw {
-            Draw::No => continue,
-            Draw::Free => Ok(None),
-            Draw::Masked => masks.next().unwrap_or(Err(MatchError::DeadEnd)).map(Some),
+        let mask: Option<TokenMask> = match draw.take()? {
+            Ok(mask) => mask,
+            Err(error) => return Some(failed(error)),
         };
-        let drawn = mask.map_err(failed).and_then(|mask| part.reply.draw(row, mask.as_ref()));
-        if let Err(end) = drawn {
-            outcome.ends.push((index, end));
-        }
-    }
-    Ok(outcome)
+        part.reply.draw(row, mask.as_ref()).err()
+    };
+    // Replies know nothing of each other.
+    let ends: Vec<Option<End>> = if turns.len() == 1 {
+        turns.iter_mut().map(turn).collect()
+    } else {
+        turns.par_iter_mut().map(turn).collect()
+    };
+    Ok(Outcome {
+        fed: parts.iter().map(|part| part.count).sum(),
+        pass,
+        masks: mask_time,
+        ends: ends.into_iter().enumerate().filter_map(|(index, end)| Some((index, end?))).collect(),
+    })
 }
 
 type Timed<T> = (T, Duration);

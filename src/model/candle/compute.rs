@@ -63,7 +63,7 @@ pub(super) trait Compute: Send + Sync + Sized {
     /// In words, for people.
     fn name(&self) -> String;
     /// Stacks matrices of the same number of columns, and a bias over all their rows.
-    fn matrix(&self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Self::Matrix, ModelError>;
+    fn matrix(&mut self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Self::Matrix, ModelError>;
     fn vector(&self, values: Vec<f32>) -> Result<Self::Vector, ModelError>;
     fn rotation(&self, rotation: Rotation) -> Result<Self::Rotation, ModelError>;
     /// An empty cache.

@@ -8,26 +8,34 @@ use super::{
     config::{Config, Pairing},
     kernel::{self, Attend, Simd},
     linear::{Matrix, Rows},
+    pages::Pages,
     threads::Threads,
 };
 use crate::{logits::Logits, model::ModelError, token::TokenId};
+
+/// So many numbers are left to one thread where little is done to each,
+const EASY: usize = 4096;
+/// and where much is.
+const HARD: usize = 1024;
 
 /// The processor.
 #[derive(Debug)]
 pub(super) struct Cpu {
     simd: Simd,
     threads: Threads,
+    /// The weights of matrices.
+    pages: Pages,
 }
 
 impl Cpu {
     pub(super) fn new(threads: usize) -> Result<Self, ModelError> {
-        Ok(Self { simd: Simd::detect(), threads: Threads::new(threads)? })
+        Ok(Self { simd: Simd::detect(), threads: Threads::new(threads)?, pages: Pages::default() })
     }
 
     /// Calls `row(index, in, out)` for each row.
-    fn map(&self, rows: &Rows, width: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> Rows {
+    fn map(&self, rows: &Rows, width: usize, alone: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> Rows {
         let mut out = Rows { width, data: vec![0.0; rows.count() * width] };
-        self.threads.for_chunks(&mut out.data, width, |index, out| row(rows.row(index), out));
+        self.threads.for_chunks(&mut out.data, width, alone, |index, out| row(rows.row(index), out));
         out
     }
 }
@@ -44,8 +52,8 @@ impl Compute for Cpu {
         format!("CPU ({}, {threads} thread{})", self.simd.name(), if threads == 1 { "" } else { "s" })
     }
 
-    fn matrix(&self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Matrix, ModelError> {
-        Matrix::pack(&parts, bias)
+    fn matrix(&mut self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> Result<Matrix, ModelError> {
+        Matrix::pack(&mut self.pages, &parts, bias)
     }
 
     fn vector(&self, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
@@ -76,17 +84,17 @@ impl Compute for Cpu {
         let width = table.columns();
         let mut out = Rows { width, data: vec![0.0; tokens.len() * width] };
         for (&token, out) in tokens.iter().zip(out.data.chunks_exact_mut(width)) {
-            table.row(token as usize, out);
+            table.row(&self.pages, token as usize, out);
         }
         Ok(out)
     }
 
     fn norm(&self, rows: &Rows, weight: &Vec<f32>, epsilon: f32) -> Result<Rows, ModelError> {
-        Ok(self.map(rows, rows.width, |row, out| kernel::norm(self.simd, row, weight, epsilon, out)))
+        Ok(self.map(rows, rows.width, EASY, |row, out| kernel::norm(self.simd, row, weight, epsilon, out)))
     }
 
     fn multiply(&self, matrix: &Matrix, rows: &Rows) -> Result<Rows, ModelError> {
-        Ok(matrix.multiply(self.simd, &self.threads, rows))
+        Ok(matrix.multiply(self.simd, &self.threads, &self.pages, rows))
     }
 
     fn attend(
@@ -98,7 +106,7 @@ impl Compute for Cpu {
         let config = work.config;
         let (head, queries, kv) = (config.head, config.heads * config.head, config.kv_heads * config.head);
         let width = qkv.width;
-        self.threads.for_chunks(&mut qkv.data, width, |row, qkv| {
+        self.threads.for_chunks(&mut qkv.data, width, EASY, |row, qkv| {
             if let Some((query_norm, key_norm)) = work.head_norms {
                 let mut scratch = vec![0.0; head];
                 for (index, part) in qkv[..queries + kv].chunks_exact_mut(head).enumerate() {
@@ -126,7 +134,7 @@ impl Compute for Cpu {
         #[expect(clippy::cast_precision_loss, reason = "a head is short")]
         let scale = 1.0 / (head as f32).sqrt();
         let mut out = Rows { width: queries, data: vec![0.0; rows.len() * queries] };
-        self.threads.for_chunks(&mut out.data, shared, |index, out| {
+        self.threads.for_chunks(&mut out.data, shared, 0, |index, out| {
             let (row, kv_head) = (index / config.kv_heads, index % config.kv_heads);
             let (sequence, seen) = rows[row];
             let lane = caches[sequence].lane(work.layer, kv_head);
@@ -144,7 +152,7 @@ impl Compute for Cpu {
 
     fn gate(&self, rows: Rows) -> Result<Rows, ModelError> {
         let width = rows.width / 2;
-        Ok(self.map(&rows, width, |row, out| {
+        Ok(self.map(&rows, width, HARD, |row, out| {
             let (gate, up) = row.split_at(width);
             kernel::gate(self.simd, gate, up, out);
         }))

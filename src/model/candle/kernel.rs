@@ -93,6 +93,36 @@ pub(super) struct ByteTile {
 /// Eight rows by one column of float weights.
 pub(super) type FloatTile = [f32; GROUP];
 
+/// What weights are kept as.
+///
+/// # Safety
+///
+/// Numbers only, without room between them, so that any bytes are a tile.
+pub(super) unsafe trait Tile: Copy {}
+
+// SAFETY: the fields are numbers, each at a multiple of its size.
+unsafe impl Tile for NibbleTile {}
+// SAFETY: as above.
+unsafe impl Tile for ByteTile {}
+// SAFETY: as above.
+unsafe impl Tile for FloatTile {}
+
+/// Bytes as tiles: as many as there are, of memory that is aligned for them.
+pub(super) fn tiles<T: Tile>(bytes: &[u8]) -> &[T] {
+    // SAFETY: any bytes are a tile.
+    let (before, tiles, after) = unsafe { bytes.align_to() };
+    assert!(before.is_empty() && after.is_empty(), "bytes are whole tiles");
+    tiles
+}
+
+/// As [`tiles`].
+pub(super) fn tiles_mut<T: Tile>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: any bytes are a tile, and tiles are any bytes.
+    let (before, tiles, after) = unsafe { bytes.align_to_mut() };
+    assert!(before.is_empty() && after.is_empty(), "bytes are whole tiles");
+    tiles
+}
+
 /// [`BLOCK`] numbers of a row of activations: `scale * (128 * high + low)`, with `high` in `-127..=127` and `low` in
 /// `-64..=63`.
 ///
@@ -257,13 +287,34 @@ mod avx2 {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn attend(work: &Attend<'_>, scores: &mut [f32], out: &mut [f32]) {
+        /// How many keys are asked for before they are needed.
+        const AHEAD: usize = 8;
         let head = work.head;
-        for (query, out) in work.queries.chunks_exact(head).zip(out.chunks_exact_mut(head)) {
-            for (score, key) in scores.iter_mut().zip(work.keys.chunks_exact(head)) {
+        let heads = work.queries.chunks_exact(head).zip(out.chunks_exact_mut(head));
+        for (index, (query, out)) in heads.enumerate() {
+            for (place, (score, key)) in scores.iter_mut().zip(work.keys.chunks_exact(head)).enumerate() {
+                if index == 0 {
+                    fetch(work.keys, (place + AHEAD) * head, head);
+                    fetch(work.values, place * head, head);
+                }
                 *score = dot(query, key) * work.scale;
             }
             let total = loops::soften::<true>(scores);
             weigh(scores, work.values, 1.0 / total, out);
+        }
+    }
+
+    /// Has the memory look for `len` numbers.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn fetch(from: &[f32], start: usize, len: usize) {
+        const LINE: usize = 16;
+        let from = from.as_ptr().wrapping_add(start);
+        for at in (0..len).step_by(LINE) {
+            // SAFETY: an address that isn't there does no harm.
+            #[allow(unused_unsafe, reason = "later versions of Rust know that it's safe")]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast());
+            }
         }
     }
 

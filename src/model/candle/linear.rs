@@ -13,9 +13,15 @@ use half::f16;
 use super::{
     device::device_error,
     kernel::{self, BLOCK, ByteTile, FloatTile, GROUP, NibbleTile, Quantised, Simd},
+    pages::{Pages, Stretch},
     threads::Threads,
 };
 use crate::model::ModelError;
+
+/// Groups that are multiplied together.
+const AT_ONCE: usize = 2;
+/// So many blocks are quantised by one thread.
+const ALONE: usize = 64;
 
 /// Rows of numbers, all of one width.
 #[derive(Debug)]
@@ -52,15 +58,19 @@ struct Part {
 /// Groups of rows after each other; a group is as many tiles as its rows need. Rows that fill up the last group are 0.
 #[derive(Debug)]
 enum Tiles {
-    Nibbles(Vec<NibbleTile>),
-    Bytes(Vec<ByteTile>),
-    Floats(Vec<FloatTile>),
+    Nibbles(Stretch<NibbleTile>),
+    Bytes(Stretch<ByteTile>),
+    Floats(Stretch<FloatTile>),
 }
 
 impl Matrix {
-    /// Repacks matrices, which must have the same number of columns.
-    pub(super) fn pack(parts: &[QTensor], bias: Option<Vec<f32>>) -> Result<Self, ModelError> {
-        let parts = parts.iter().map(Part::pack).collect::<Result<Vec<_>, _>>()?;
+    /// Repacks matrices, which must have the same number of columns, into `pages`, where they are looked for later.
+    pub(super) fn pack(
+        pages: &mut Pages,
+        parts: &[QTensor],
+        bias: Option<Vec<f32>>,
+    ) -> Result<Self, ModelError> {
+        let parts = parts.iter().map(|part| Part::pack(pages, part)).collect::<Result<Vec<_>, _>>()?;
         let columns = parts.first().map_or(0, |(columns, _)| *columns);
         assert!(parts.iter().all(|(given, _)| *given == columns), "stacked matrices have one width");
         let parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
@@ -72,11 +82,11 @@ impl Matrix {
     }
 
     /// Row `index`, as floats.
-    pub(super) fn row(&self, index: usize, out: &mut [f32]) {
+    pub(super) fn row(&self, pages: &Pages, index: usize, out: &mut [f32]) {
         let mut index = index;
         for part in &self.parts {
             if index < part.rows {
-                return part.row(index, self.columns, out);
+                return part.row(pages, index, self.columns, out);
             }
             index -= part.rows;
         }
@@ -84,31 +94,44 @@ impl Matrix {
     }
 
     /// Every row of `input` times every row of the matrix.
-    pub(super) fn multiply(&self, simd: Simd, threads: &Threads, input: &Rows) -> Rows {
+    pub(super) fn multiply(&self, simd: Simd, threads: &Threads, pages: &Pages, input: &Rows) -> Rows {
         let count = input.count();
         let quantised = self.parts.iter().any(|part| !matches!(part.tiles, Tiles::Floats(_)));
         let blocks = if quantised { quantise(simd, threads, input) } else { Vec::new() };
 
+        let mut out = Rows { width: self.rows, data: vec![0.0; count * self.rows] };
         let groups: usize = self.parts.iter().map(Part::groups).sum();
-        // By groups of weight rows first, so that each task writes a stretch of its own.
-        let mut grouped = vec![[0.0_f32; GROUP]; groups * count];
-        // Groups are best multiplied two by two.
-        let per_task = threads.share(groups).next_multiple_of(2);
-        threads.for_chunks(&mut grouped, per_task * count, |task, mut out| {
-            // Those of the task's groups that are in each part.
-            let (mut before, mut first) = (0, task * per_task);
+        let per_task = threads.share(groups).next_multiple_of(AT_ONCE);
+        let mut tasks = self.share(&mut out, groups, per_task);
+        threads.for_chunks(&mut tasks, 1, 0, |task, rows| {
+            let rows = &mut *rows[0];
+            // Those of the task's groups that are in each part, and how far its rows are written.
+            let (mut before, mut from, mut column) = (0, task * per_task, 0);
+            let end = groups.min(from + per_task);
+            let mut scratch = vec![[0.0_f32; GROUP]; AT_ONCE * count];
             for part in &self.parts {
-                let end = before + part.groups();
-                let many = end.saturating_sub(first).min(out.len() / count);
-                let (now, later) = out.split_at_mut(many * count);
-                if many > 0 {
-                    part.multiply(simd, first - before, self.columns, input, &blocks, now);
+                let until = end.min(before + part.groups());
+                while from < until {
+                    let many = AT_ONCE.min(until - from);
+                    let scratch = &mut scratch[..many * count];
+                    part.multiply(simd, pages, from - before, self.columns, input, &blocks, scratch);
+                    let width = (many * GROUP).min(part.rows - (from - before) * GROUP);
+                    for (c, row) in rows.iter_mut().enumerate() {
+                        let mut from = scratch[c..].iter().step_by(count);
+                        let (whole, rest) = row[column..column + width].as_chunks_mut();
+                        for (to, from) in whole.iter_mut().zip(&mut from) {
+                            *to = *from;
+                        }
+                        for (to, from) in rest.iter_mut().zip(from.flatten()) {
+                            *to = *from;
+                        }
+                    }
+                    (from, column) = (from + many, column + width);
                 }
-                (before, first, out) = (end, first + many, later);
+                before += part.groups();
             }
         });
-
-        let mut out = Rows { width: self.rows, data: self.by_row(threads, grouped, count) };
+        drop(tasks);
         if let Some(bias) = &self.bias {
             for row in out.data.chunks_exact_mut(self.rows) {
                 for (x, b) in row.iter_mut().zip(bias) {
@@ -119,48 +142,66 @@ impl Matrix {
         out
     }
 
-    fn by_row(&self, threads: &Threads, grouped: Vec<[f32; GROUP]>, count: usize) -> Vec<f32> {
-        if count == 1 && self.parts.iter().all(|part| part.rows.is_multiple_of(GROUP)) {
-            return grouped.into_flattened();
-        }
-        let mut out = vec![0.0; count * self.rows];
-        threads.for_chunks(&mut out, self.rows, |row, out| {
-            let (mut group, mut rest) = (0, out);
-            for part in &self.parts {
-                let (mine, others) = rest.split_at_mut(part.rows);
-                for (i, to) in mine.chunks_mut(GROUP).enumerate() {
-                    to.copy_from_slice(&grouped[(group + i) * count + row][..to.len()]);
-                }
-                group += part.groups();
-                rest = others;
+    /// What each task writes of each row: the columns of `per_task` groups.
+    fn share<'a>(&self, out: &'a mut Rows, groups: usize, per_task: usize) -> Vec<Vec<&'a mut [f32]>> {
+        let count = out.count();
+        let starts: Vec<usize> = (0..groups).step_by(per_task).map(|group| self.first_row(group)).collect();
+        let ends = || starts[1..].iter().copied().chain([self.rows]);
+        let mut tasks: Vec<_> = starts.iter().map(|_| Vec::with_capacity(count)).collect();
+        for mut row in out.data.chunks_exact_mut(self.rows) {
+            for ((task, start), end) in tasks.iter_mut().zip(&starts).zip(ends()) {
+                let (now, later) = row.split_at_mut(end - start);
+                task.push(now);
+                row = later;
             }
-        });
-        out
+        }
+        tasks
+    }
+
+    /// The first row of a group.
+    fn first_row(&self, group: usize) -> usize {
+        let (mut group, mut row) = (group, 0);
+        for part in &self.parts {
+            if group < part.groups() {
+                return row + group * GROUP;
+            }
+            (group, row) = (group - part.groups(), row + part.rows);
+        }
+        row
     }
 }
 
 fn quantise(simd: Simd, threads: &Threads, input: &Rows) -> Vec<Quantised> {
     let per_row = input.width / BLOCK;
     let mut blocks = vec![Quantised::default(); input.count() * per_row];
-    threads.for_chunks(&mut blocks, per_row, |row, blocks| kernel::quantise(simd, input.row(row), blocks));
+    threads.for_chunks(&mut blocks, per_row, ALONE, |row, blocks| {
+        kernel::quantise(simd, input.row(row), blocks);
+    });
     blocks
 }
 
 impl Part {
     /// Repacks one matrix; its number of columns beside it.
-    fn pack(tensor: &QTensor) -> Result<(usize, Self), ModelError> {
+    fn pack(pages: &mut Pages, tensor: &QTensor) -> Result<(usize, Self), ModelError> {
         let (rows, columns) = tensor.shape().dims2().map_err(device_error)?;
+        let (groups, per_row) = (rows.div_ceil(GROUP), columns / BLOCK);
         let tiles = match tensor.dtype() {
-            GgmlDType::Q4_0 => {
-                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_0))
+            kind @ (GgmlDType::Q4_0 | GgmlDType::Q4_1 | GgmlDType::Q4K) => {
+                let data = tensor.data().map_err(device_error)?;
+                let (stretch, tiles) = pages.take(groups * per_row)?;
+                match kind {
+                    GgmlDType::Q4_0 => put_nibbles(tiles, &data, rows, per_row, q4_0),
+                    GgmlDType::Q4_1 => put_nibbles(tiles, &data, rows, per_row, q4_1),
+                    _ => put_nibbles_of_k(tiles, &data, per_row),
+                }
+                Tiles::Nibbles(stretch)
             }
-            GgmlDType::Q4_1 => {
-                Tiles::Nibbles(nibbles(&tensor.data().map_err(device_error)?, rows, columns, q4_1))
+            GgmlDType::Q8_0 => {
+                let data = tensor.data().map_err(device_error)?;
+                let (stretch, tiles) = pages.take(groups * per_row)?;
+                put_bytes(tiles, &data, per_row);
+                Tiles::Bytes(stretch)
             }
-            GgmlDType::Q4K => {
-                Tiles::Nibbles(nibbles_of_k(&tensor.data().map_err(device_error)?, rows, columns))
-            }
-            GgmlDType::Q8_0 => Tiles::Bytes(bytes(&tensor.data().map_err(device_error)?, rows, columns)),
             kind => {
                 let values = tensor
                     .dequantize(&Device::Cpu)
@@ -168,9 +209,15 @@ impl Part {
                     .map_err(device_error)?;
                 match kind {
                     GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => {
-                        Tiles::Floats(floats(&values, columns))
+                        let (stretch, tiles) = pages.take(groups * columns)?;
+                        put_floats(tiles, &values, columns);
+                        Tiles::Floats(stretch)
                     }
-                    _ => Tiles::Bytes(bytes_of_floats(&values, columns)),
+                    _ => {
+                        let (stretch, tiles) = pages.take(groups * per_row)?;
+                        put_floats_as_bytes(tiles, &values, per_row);
+                        Tiles::Bytes(stretch)
+                    }
                 }
             }
         };
@@ -182,9 +229,11 @@ impl Part {
     }
 
     /// As many groups as `out` has room for, from `group` on.
+    #[expect(clippy::too_many_arguments, reason = "what a product is of")]
     fn multiply(
         &self,
         simd: Simd,
+        pages: &Pages,
         group: usize,
         columns: usize,
         input: &Rows,
@@ -195,15 +244,15 @@ impl Part {
         let groups = out.len() / input.count();
         match &self.tiles {
             Tiles::Nibbles(tiles) => {
-                let tiles = &tiles[group * per_row..][..groups * per_row];
+                let tiles = &pages.tiles(tiles)[group * per_row..][..groups * per_row];
                 kernel::multiply_nibbles(simd, tiles, per_row, blocks, out);
             }
             Tiles::Bytes(tiles) => {
-                let tiles = &tiles[group * per_row..][..groups * per_row];
+                let tiles = &pages.tiles(tiles)[group * per_row..][..groups * per_row];
                 kernel::multiply_bytes(simd, tiles, per_row, blocks, out);
             }
             Tiles::Floats(tiles) => {
-                let tiles = tiles[group * columns..].chunks_exact(columns);
+                let tiles = pages.tiles(tiles)[group * columns..].chunks_exact(columns);
                 for (tiles, out) in tiles.zip(out.chunks_exact_mut(input.count())) {
                     kernel::multiply_floats(simd, tiles, &input.data, out);
                 }
@@ -211,12 +260,14 @@ impl Part {
         }
     }
 
-    fn row(&self, index: usize, columns: usize, out: &mut [f32]) {
+    fn row(&self, pages: &Pages, index: usize, columns: usize, out: &mut [f32]) {
         let (group, r) = (index / GROUP, index % GROUP);
         let per_row = columns / BLOCK;
         match &self.tiles {
             Tiles::Nibbles(tiles) => {
-                for (tile, out) in tiles[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK)) {
+                for (tile, out) in
+                    pages.tiles(tiles)[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK))
+                {
                     let (scale, min) = (tile.scale[r].to_f32(), tile.min[r].to_f32());
                     for (e, out) in out.iter_mut().enumerate() {
                         let pair = tile.quants[e % 16 / 4][4 * r + e % 4];
@@ -225,7 +276,9 @@ impl Part {
                 }
             }
             Tiles::Bytes(tiles) => {
-                for (tile, out) in tiles[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK)) {
+                for (tile, out) in
+                    pages.tiles(tiles)[group * per_row..].iter().zip(out.chunks_exact_mut(BLOCK))
+                {
                     let scale = tile.scale[r].to_f32();
                     for (e, out) in out.iter_mut().enumerate() {
                         *out = scale * f32::from(tile.quants[e / 4][4 * r + e % 4]);
@@ -233,7 +286,7 @@ impl Part {
                 }
             }
             Tiles::Floats(tiles) => {
-                for (tile, out) in tiles[group * columns..].iter().zip(out) {
+                for (tile, out) in pages.tiles(tiles)[group * columns..].iter().zip(out) {
                     *out = tile[r];
                 }
             }
@@ -259,25 +312,17 @@ fn q4_1(block: &[u8]) -> (f16, f16, &[u8]) {
     (half_at(block, 0), half_at(block, 2), &block[4..])
 }
 
-fn nibbles(data: &[u8], rows: usize, columns: usize, read: ReadBlock) -> Vec<NibbleTile> {
-    let per_row = columns / BLOCK;
+fn put_nibbles(tiles: &mut [NibbleTile], data: &[u8], rows: usize, per_row: usize, read: ReadBlock) {
     let size = data.len() / (rows * per_row);
-    let mut tiles = empty_nibbles(rows, per_row);
     for (index, block) in data.chunks_exact(size).enumerate() {
         let (row, b) = (index / per_row, index % per_row);
         let (scale, min, quants) = read(block);
         // The file pairs number `i` with number `i + 16` in a byte, as tiles do.
-        put_nibbles(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, min, quants);
+        put_nibble_row(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, min, quants);
     }
-    tiles
 }
 
-fn empty_nibbles(rows: usize, per_row: usize) -> Vec<NibbleTile> {
-    let empty = NibbleTile { scale: [f16::ZERO; GROUP], min: [f16::ZERO; GROUP], quants: [[0; 32]; 4] };
-    vec![empty; rows.div_ceil(GROUP) * per_row]
-}
-
-fn put_nibbles(tile: &mut NibbleTile, r: usize, scale: f16, min: f16, quants: &[u8]) {
+fn put_nibble_row(tile: &mut NibbleTile, r: usize, scale: f16, min: f16, quants: &[u8]) {
     tile.scale[r] = scale;
     tile.min[r] = min;
     for (to, from) in tile.quants.iter_mut().zip(quants.chunks_exact(4)) {
@@ -287,12 +332,9 @@ fn put_nibbles(tile: &mut NibbleTile, r: usize, scale: f16, min: f16, quants: &[
 
 /// Q4_K: 256 numbers in eight blocks; two scales of halves, then a scale and a minimum of six bits for each block,
 /// then pairs of blocks that share bytes.
-fn nibbles_of_k(data: &[u8], rows: usize, columns: usize) -> Vec<NibbleTile> {
-    const SUPER: usize = 256;
+fn put_nibbles_of_k(tiles: &mut [NibbleTile], data: &[u8], per_row: usize) {
     const BYTES: usize = 144;
-    let per_row = columns / BLOCK;
-    let supers = columns / SUPER;
-    let mut tiles = empty_nibbles(rows, per_row);
+    let supers = per_row / 8;
     for (index, block) in data.chunks_exact(BYTES).enumerate() {
         let (row, first) = (index / supers, index % supers * 8);
         let (scale, min) = (half_at(block, 0).to_f32(), half_at(block, 2).to_f32());
@@ -309,27 +351,22 @@ fn nibbles_of_k(data: &[u8], rows: usize, columns: usize) -> Vec<NibbleTile> {
             let paired: [u8; 16] = std::array::from_fn(|e| number(e) | number(e + 16) << 4);
             let scale = f16::from_f32(scale * f32::from(scale_6));
             let min = f16::from_f32(-min * f32::from(min_6));
-            put_nibbles(&mut tiles[row / GROUP * per_row + first + sub], row % GROUP, scale, min, &paired);
+            let tile = &mut tiles[row / GROUP * per_row + first + sub];
+            put_nibble_row(tile, row % GROUP, scale, min, &paired);
         }
     }
-    tiles
 }
 
 /// Q8_0: a scale, then 32 numbers.
-fn bytes(data: &[u8], rows: usize, columns: usize) -> Vec<ByteTile> {
-    let per_row = columns / BLOCK;
-    let mut tiles = empty_bytes(rows, per_row);
+fn put_bytes(tiles: &mut [ByteTile], data: &[u8], per_row: usize) {
     for (index, block) in data.chunks_exact(2 + BLOCK).enumerate() {
         let (row, b) = (index / per_row, index % per_row);
         let quants: [i8; BLOCK] = std::array::from_fn(|e| i8::from_le_bytes([block[2 + e]]));
-        put_bytes(&mut tiles[row / GROUP * per_row + b], row % GROUP, half_at(block, 0), &quants);
+        put_byte_row(&mut tiles[row / GROUP * per_row + b], row % GROUP, half_at(block, 0), &quants);
     }
-    tiles
 }
 
-fn bytes_of_floats(values: &[f32], columns: usize) -> Vec<ByteTile> {
-    let per_row = columns / BLOCK;
-    let mut tiles = empty_bytes(values.len() / columns, per_row);
+fn put_floats_as_bytes(tiles: &mut [ByteTile], values: &[f32], per_row: usize) {
     for (index, block) in values.chunks_exact(BLOCK).enumerate() {
         let (row, b) = (index / per_row, index % per_row);
         let top = block.iter().fold(0.0_f32, |top, x| top.max(x.abs()));
@@ -338,29 +375,21 @@ fn bytes_of_floats(values: &[f32], columns: usize) -> Vec<ByteTile> {
         #[expect(clippy::cast_possible_truncation, reason = "clamped")]
         let quants: [i8; BLOCK] =
             std::array::from_fn(|e| (block[e] * inverse).round().clamp(-127.0, 127.0) as i8);
-        put_bytes(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, &quants);
+        put_byte_row(&mut tiles[row / GROUP * per_row + b], row % GROUP, scale, &quants);
     }
-    tiles
 }
 
-fn empty_bytes(rows: usize, per_row: usize) -> Vec<ByteTile> {
-    vec![ByteTile { scale: [f16::ZERO; GROUP], quants: [[0; 32]; 8] }; rows.div_ceil(GROUP) * per_row]
-}
-
-fn put_bytes(tile: &mut ByteTile, r: usize, scale: f16, quants: &[i8; BLOCK]) {
+fn put_byte_row(tile: &mut ByteTile, r: usize, scale: f16, quants: &[i8; BLOCK]) {
     tile.scale[r] = scale;
     for (to, from) in tile.quants.iter_mut().zip(quants.chunks_exact(4)) {
         to[4 * r..4 * r + 4].copy_from_slice(from);
     }
 }
 
-fn floats(values: &[f32], columns: usize) -> Vec<FloatTile> {
-    let rows = values.len() / columns;
-    let mut tiles = vec![[0.0; GROUP]; rows.div_ceil(GROUP) * columns];
+fn put_floats(tiles: &mut [FloatTile], values: &[f32], columns: usize) {
     for (row, values) in values.chunks_exact(columns).enumerate() {
         for (tile, &x) in tiles[row / GROUP * columns..].iter_mut().zip(values) {
             tile[row % GROUP] = x;
         }
     }
-    tiles
 }

@@ -20,6 +20,7 @@ mod gguf;
 mod kernel;
 mod linear;
 mod network;
+mod pages;
 mod session;
 mod tensor;
 mod threads;

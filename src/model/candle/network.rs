@@ -36,12 +36,12 @@ struct Layer<C: Compute> {
 
 impl<C: Compute> Network<C> {
     /// Loads all weights.
-    pub(super) fn load(file: &GgufFile, place: C) -> Result<Self, ModelError> {
+    pub(super) fn load(file: &GgufFile, mut place: C) -> Result<Self, ModelError> {
         let config = Config::read(&file.metadata).map_err(|refusal| match refusal {
             Refusal::Malformed(reason) => file.fail(reason),
             Refusal::Unsupported(reason) => ModelError::Unsupported(reason),
         })?;
-        let reader = Reader { file, place: &place, config: &config };
+        let mut reader = Reader { file, place: &mut place, config: &config };
         let (width, _) = file.shape("token_embd.weight")?;
         let embedding = reader.matrix(&[("token_embd.weight", width)], config.hidden)?;
         let head = if file.has("output.weight") {
@@ -101,13 +101,13 @@ impl<C: Compute> Network<C> {
 /// Takes tensors from a file, checking their shapes.
 struct Reader<'a, C> {
     file: &'a GgufFile,
-    place: &'a C,
+    place: &'a mut C,
     config: &'a Config,
 }
 
 impl<C: Compute> Reader<'_, C> {
     /// Matrices below each other, given as name and number of rows; and their biases, where the first has one.
-    fn matrix(&self, parts: &[(&str, usize)], columns: usize) -> Result<C::Matrix, ModelError> {
+    fn matrix(&mut self, parts: &[(&str, usize)], columns: usize) -> Result<C::Matrix, ModelError> {
         let mut tensors = Vec::new();
         let mut biases = Vec::new();
         for &(name, rows) in parts {
@@ -138,7 +138,7 @@ impl<C: Compute> Reader<'_, C> {
         self.place.vector(self.file.vector(name, len)?)
     }
 
-    fn layer(&self, index: usize) -> Result<Layer<C>, ModelError> {
+    fn layer(&mut self, index: usize) -> Result<Layer<C>, ModelError> {
         let config = self.config;
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         let (queries, kv) = (config.heads * config.head, config.kv_heads * config.head);

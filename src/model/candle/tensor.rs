@@ -92,7 +92,11 @@ impl Compute for Tensors {
         }
     }
 
-    fn matrix(&self, parts: Vec<QTensor>, bias: Option<Vec<f32>>) -> std::result::Result<Matrix, ModelError> {
+    fn matrix(
+        &mut self,
+        parts: Vec<QTensor>,
+        bias: Option<Vec<f32>>,
+    ) -> std::result::Result<Matrix, ModelError> {
         let parts = parts.iter().map(|part| self.place(part)).collect::<Result<_>>().map_err(device_error)?;
         Ok(Matrix { parts, bias: bias.map(|bias| self.vector(bias)).transpose()? })
     }

@@ -39,18 +39,21 @@ impl Threads {
     /// How many of `items` a task should take: several tasks per thread, so that a thread whose core is busy with
     /// something else doesn't hold up the others.
     pub(super) fn share(&self, items: usize) -> usize {
-        let tasks = if self.count == 1 { 1 } else { 4 * self.count };
+        let tasks = if self.count == 1 { 1 } else { 8 * self.count };
         items.div_ceil(tasks).max(1)
     }
 
     /// Calls `work(index, chunk)` on chunks of `size` items, the last one shorter. Call within [`Self::run`].
+    ///
+    /// One thread does it all where there are no more than `alone` items: sharing takes some microseconds.
     pub(super) fn for_chunks<T: Send>(
         &self,
         items: &mut [T],
         size: usize,
+        alone: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) {
-        if self.count == 1 || items.len() <= size {
+        if self.count == 1 || items.len() <= size.max(alone) {
             items.chunks_mut(size).enumerate().for_each(|(i, chunk)| work(i, chunk));
         } else {
             items.par_chunks_mut(size).enumerate().for_each(|(i, chunk)| work(i, chunk));

@@ -12,32 +12,38 @@ use half::f16;
 
 use super::{ByteTile, GROUP, NibbleTile, Quantised};
 
-/// Calls `$columns` for as many rows of activations as it goes.
+/// Calls `$columns` for up to eight rows of activations at a time, and for as many each time as the others.
 macro_rules! by_columns {
     ($columns:ident, $tiles:expr, $rows:expr, $out:expr) => {{
         let (first, second) = $tiles.split_at($tiles.len() / 2);
         let length = first.len();
         let (mut rows, (mut left, mut right)) = ($rows, $out.split_at_mut($out.len() / 2));
         while !left.is_empty() {
-            let count = match left.len() {
-                8.. => 8,
-                4.. => 4,
-                2.. => 2,
-                _ => 1,
-            };
+            let count = left.len().div_ceil(left.len().div_ceil(8));
             let (now, later) = rows.split_at(count * length);
             let (left_now, left_later) = left.split_at_mut(count);
             let (right_now, right_later) = right.split_at_mut(count);
             // Few rows have few sums, which wait for each other: so there are several of each.
             match count {
-                8 => $columns::<8, 1>([first, second], now, [left_now, right_now]),
-                4 => $columns::<4, 1>([first, second], now, [left_now, right_now]),
+                1 => $columns::<1, 4>([first, second], now, [left_now, right_now]),
                 2 => $columns::<2, 2>([first, second], now, [left_now, right_now]),
-                _ => $columns::<1, 4>([first, second], now, [left_now, right_now]),
+                3 => $columns::<3, 2>([first, second], now, [left_now, right_now]),
+                4 => $columns::<4, 1>([first, second], now, [left_now, right_now]),
+                5 => $columns::<5, 1>([first, second], now, [left_now, right_now]),
+                6 => $columns::<6, 1>([first, second], now, [left_now, right_now]),
+                7 => $columns::<7, 1>([first, second], now, [left_now, right_now]),
+                _ => $columns::<8, 1>([first, second], now, [left_now, right_now]),
             }
             (rows, left, right) = (later, left_later, right_later);
         }
     }};
+}
+
+/// Repeats a piece of code for each of the numbers: the compiler leaves loops over much code as they are.
+macro_rules! each {
+    ($number:ident in [$($value:literal)*] $work:block) => {
+        $({ const $number: usize = $value; $work })*
+    };
 }
 
 /// Two groups, as [`super::multiply_nibbles`] takes them.
@@ -60,18 +66,18 @@ fn nibble_columns<const C: usize, const S: usize>(
         fetch(next, b);
         let mut high = [[_mm512_setzero_si512(); S]; C];
         let mut low = [[_mm512_setzero_si512(); S]; C];
-        for j in 0..4 {
-            let w = bytes(&left.quants[j], &right.quants[j]);
-            let first = _mm512_and_si512(w, fifteen);
-            let second = _mm512_and_si512(_mm512_srli_epi16::<4>(w), fifteen);
-            for c in 0..C {
-                let x = &rows[c][b];
-                for (sum, x) in [(&mut high[c][j % S], &x.high), (&mut low[c][j % S], &x.low)] {
-                    *sum = _mm512_dpbusd_epi32(*sum, first, _mm512_set1_epi32(x[j]));
-                    *sum = _mm512_dpbusd_epi32(*sum, second, _mm512_set1_epi32(x[j + 4]));
+        each!(J in [0 1 2 3] {
+            let w = bytes(&left.quants[J], &right.quants[J]);
+            let halves = [w, _mm512_srli_epi16::<4>(w)].map(|w| _mm512_and_si512(w, fifteen));
+            for (half, w) in halves.into_iter().enumerate() {
+                for c in 0..C {
+                    let x = &rows[c][b];
+                    let (x_high, x_low) = (x.high[J + 4 * half], x.low[J + 4 * half]);
+                    high[c][J % S] = _mm512_dpbusd_epi32(high[c][J % S], w, _mm512_set1_epi32(x_high));
+                    low[c][J % S] = _mm512_dpbusd_epi32(low[c][J % S], w, _mm512_set1_epi32(x_low));
                 }
             }
-        }
+        });
         let (scale, min) = (halves(&left.scale, &right.scale), halves(&left.min, &right.min));
         for c in 0..C {
             let x = &rows[c][b];
@@ -103,29 +109,30 @@ fn byte_columns<const C: usize, const S: usize>(
         fetch(next, b);
         let mut high = [[_mm512_setzero_si512(); S]; C];
         let mut low = [[_mm512_setzero_si512(); S]; C];
-        for t in 0..8 {
+        each!(T in [0 1 2 3 4 5 6 7] {
             // One factor must be unsigned: weights are taken 128 too large, and all that is too much is taken off
             // in the end.
-            let w = _mm512_xor_si512(bytes(&left.quants[t], &right.quants[t]), sign);
+            let w = _mm512_xor_si512(bytes(&left.quants[T], &right.quants[T]), sign);
             for c in 0..C {
                 let x = &rows[c][b];
-                high[c][t % S] = _mm512_dpbusd_epi32(high[c][t % S], w, _mm512_set1_epi32(x.high[t]));
-                low[c][t % S] = _mm512_dpbusd_epi32(low[c][t % S], w, _mm512_set1_epi32(x.low[t]));
+                high[c][T % S] = _mm512_dpbusd_epi32(high[c][T % S], w, _mm512_set1_epi32(x.high[T]));
+                low[c][T % S] = _mm512_dpbusd_epi32(low[c][T % S], w, _mm512_set1_epi32(x.low[T]));
             }
-        }
+        });
         let scale = halves(&left.scale, &right.scale);
         for c in 0..C {
             let x = &rows[c][b];
-            let whole = _mm512_sub_epi32(whole(high[c], low[c]), _mm512_set1_epi32(128 * x.total));
+            // 128 times the total is too much; what is `high` counts 128 times.
+            high[c][0] = _mm512_sub_epi32(high[c][0], _mm512_set1_epi32(x.total));
             let scale = _mm512_mul_ps(scale, _mm512_set1_ps(x.scale));
-            sum[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum[c]);
+            sum[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole(high[c], low[c])), scale, sum[c]);
         }
     }
     store(sum, out);
 }
 
 /// Has the memory look for two tiles of the next groups, which lie behind these: weights are too many for any cache
-/// nearby, and with few rows of activations there's little to do but wait for them.
+/// nearby.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 fn fetch<T>(next: *const T, b: usize) {
     const LINE: usize = 64;
@@ -134,7 +141,7 @@ fn fetch<T>(next: *const T, b: usize) {
         // SAFETY: an address that isn't there does no harm.
         #[allow(unused_unsafe, reason = "later versions of Rust know that it's safe")]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(tiles.wrapping_add(at));
+            _mm_prefetch::<_MM_HINT_T0>(tiles.wrapping_add(at));
         }
     }
 }
