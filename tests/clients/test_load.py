@@ -110,8 +110,8 @@ def test_nothing_is_lost_or_mixed_up_under_load(patience):
     server = Server()
     try:
         idle = lambda: metrics(server)["running", ""] == metrics(server)["waiting", ""] == 0
-        # The first wave fills what is kept: lexers, prefixes, the allocator's own pages.
-        asyncio.run(load(server, max(3.0, SECONDS / 4)))
+        # The first wave fills what is kept: grammars, lexers, prefixes, the allocator's own pages.
+        asyncio.run(load(server, max(3.0, SECONDS / 2)))
         patience(idle)
         before = server.memory()
         counts = asyncio.run(load(server, SECONDS))
@@ -127,7 +127,7 @@ def test_nothing_is_lost_or_mixed_up_under_load(patience):
         assert counts["finished"] > 0 and counts["left"] > 0
         assert numbers["failed_total", ""] == 0
         # Grammars stay in their cache up to its bound, so that a short run may still grow a little.
-        assert after <= 1.10 * before + 64_000, (before, after)
+        assert after <= 1.10 * before + (0 if SECONDS >= 60 else 64_000), (before, after)
     finally:
         assert server.stop() == 0
 
