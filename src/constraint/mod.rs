@@ -21,6 +21,7 @@ mod grammar;
 
 mod lark;
 mod quoted;
+mod reader;
 mod regex;
 mod regular;
 

@@ -332,7 +332,7 @@ mod tests {
     fn common_expressions_are_those_that_schemas_need() {
         let schema = json!({"items": {"type": ["string", "integer"]}, "prefixItems": [{"type": "number"}]});
         let grammar = JsonSchema::from(schema).to_grammar(&Limits::default()).unwrap();
-        for expression in regular::COMMON {
+        for expression in crate::constraint::reader::COMMON {
             assert!(grammar.lark().unwrap().contains(&format!("/{expression}/")), "{expression}");
         }
     }

@@ -12,7 +12,7 @@ use llguidance::{
 };
 
 use super::rules::{Condition, Field, Parameter, RuleId, Rules, Symbol};
-use crate::constraint::regular::Reader;
+use crate::constraint::reader::Reader;
 
 /// Bounds on what is built.
 #[derive(Debug, Clone, Copy)]
