@@ -36,7 +36,8 @@ pub struct Limits {
     pub choices: usize,
     /// All choices of a choice constraint together, in bytes. Default 1 MiB.
     pub choice_bytes: usize,
-    /// Formats of a structural tag, those within others counted. Default 1,000.
+    /// Formats of a structural tag, those within others counted; and pairs of expressions in it that have to be told
+    /// apart. Default 1,000.
     pub structural_formats: usize,
     /// Prompt text, in bytes. Default 4 MiB.
     pub prompt_bytes: usize,

@@ -87,6 +87,18 @@ fn a_structural_tag_of_many_formats_is_bounded_work() {
     assert_eq!(matcher.accepts(&ids).unwrap(), ids.len());
     let error = Constraint::StructuralTag(format(600)).to_grammar(compiler.limits()).unwrap_err();
     assert!(matches!(error, ConstraintError::TooLarge { limit: 1_000, .. }), "{error}");
+    let json = json!({"type": "json_schema", "json_schema": {"type": "object"}});
+    let alike: Vec<Value> = (1..60)
+        .map(|count| {
+            let expression = json!({"type": "regex", "pattern": format!("a{{{count}}}b[cd]{{3,40}}e")});
+            let content = json!({"type": "sequence", "elements": [expression, json]});
+            json!({"begin": "<t>", "content": content, "end": "</t>"})
+        })
+        .collect();
+    let alike = json!({"format": {"type": "triggered_tags", "triggers": ["<t>"], "tags": alike}});
+    let error =
+        Constraint::StructuralTag(StructuralTag::from(alike)).to_grammar(compiler.limits()).unwrap_err();
+    assert!(error.to_string().starts_with("pairs of a structural tag to be told apart: 1001"), "{error}");
 }
 
 #[test]

@@ -11,21 +11,26 @@ use super::{
     piece::{Inner, Piece, Terminal},
     refused,
 };
-use crate::constraint::{
-    ConstraintError,
-    regular::{Answer, Regular},
+use crate::{
+    constraint::{
+        ConstraintError,
+        regular::{Answer, Regular},
+    },
+    limits::Limits,
 };
 
 /// What a JSON number can go on with.
 const IN_NUMBERS: &str = "0-9.eE+\\-";
 
 /// Refuses pieces whose ends can't be told.
-pub(super) fn check(piece: &Piece, parts: &[Inner], fuel: u64) -> Result<(), ConstraintError> {
+pub(super) fn check(piece: &Piece, parts: &[Inner], limits: &Limits) -> Result<(), ConstraintError> {
+    let fuel = limits.schema_fuel;
     let mut positions = Positions::default();
     let start = positions.walk(piece, fuel);
     let Positions { leaves, follow } = positions;
     let leaves: Vec<Leaf<'_>> = leaves.into_iter().map(|leaf| Leaf::new(leaf, parts, fuel)).collect();
-    let checker = Checker { leaves: &leaves, follow: &follow, fuel };
+    let most = limits.structural_formats;
+    let mut checker = Checker { leaves: &leaves, follow: &follow, fuel, asked: 0, most };
     let mut seen = HashSet::new();
     for set in std::iter::once(&start.first).chain(&follow) {
         for &a in set {
@@ -178,6 +183,9 @@ struct Checker<'a> {
     leaves: &'a [Leaf<'a>],
     follow: &'a [BTreeSet<usize>],
     fuel: u64,
+    /// Questions about two expressions so far, and how many there may be.
+    asked: usize,
+    most: usize,
 }
 
 impl Checker<'_> {
@@ -188,7 +196,7 @@ impl Checker<'_> {
     }
 
     /// Two leaves that are read side by side: `b` doesn't go on where `a` ends.
-    fn pair(&self, a: usize, b: usize) -> Result<(), ConstraintError> {
+    fn pair(&mut self, a: usize, b: usize) -> Result<(), ConstraintError> {
         let (one, other) = (&self.leaves[a], &self.leaves[b]);
         match (&one.kind, &other.kind) {
             (Kind::Terminal(first), Kind::Terminal(second)) => {
@@ -201,6 +209,8 @@ impl Checker<'_> {
                 if a == b && first.closed {
                     return Ok(());
                 }
+                self.asked += 1;
+                ConstraintError::check("pairs of a structural tag to be told apart", self.asked, self.most)?;
                 let goes_on = Regular::concat([
                     Regular::and([first.language.clone(), some()]),
                     after,

@@ -18,8 +18,8 @@ pub(super) struct Format {
 pub(super) enum Kind {
     /// `const_string`.
     Text(String),
-    /// `json_schema`.
-    Json { schema: Value, any_order: bool },
+    /// `json_schema`; the schema stands at `place`.
+    Json { schema: Value, place: String, any_order: bool },
     /// `grammar`: GBNF.
     Grammar(String),
     /// `regex`.
@@ -83,7 +83,8 @@ pub(super) fn read(tag: &Value, most: usize) -> Result<Format, ConstraintError> 
         let schema = fields.value("schema")?.clone();
         fields.finish()?;
         reader.count(2)?;
-        let content = Format { at: at.clone(), kind: Kind::Json { schema, any_order: false } };
+        let kind = Kind::Json { schema, place: format!("{at}/schema"), any_order: false };
+        let content = Format { at: at.clone(), kind };
         tags.push(Tag { at, begin, content: Box::new(content), ends: vec![end] });
     }
     fields.finish()?;
@@ -166,7 +167,8 @@ impl Reader {
                     let reason = format!("{style:?} can't be enforced here, only \"json\"");
                     return Err(refused(&format!("{at}/style"), reason));
                 }
-                Kind::Json { schema, any_order: fields.take("any_order")?.unwrap_or(false) }
+                let any_order = fields.take("any_order")?.unwrap_or(false);
+                Kind::Json { schema, place: format!("{at}/json_schema"), any_order }
             }
             "grammar" => Kind::Grammar(fields.need("grammar")?),
             "regex" => Kind::Regex(fields.need("pattern")?),
@@ -296,8 +298,8 @@ impl<'a> Fields<'a> {
     }
 
     fn need<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, ConstraintError> {
-        self.value(name)?;
-        self.take(name)?.ok_or_else(|| refused(&self.place(name), "is missing"))
+        let value = self.value(name)?;
+        T::deserialize(value).map_err(|error| refused(&self.place(name), error.to_string()))
     }
 
     /// A text, where the other form is a token.

@@ -42,7 +42,7 @@ impl Lowering<'_> {
         match kind {
             Kind::Text(text) => Ok(ended(Piece::text(text, at))),
             Kind::Regex(pattern) => Ok(ended(Piece::open(self.regex(pattern, at)?, at))),
-            Kind::Json { schema, any_order } => self.json(schema, *any_order, at).map(ended),
+            Kind::Json { schema, place, any_order } => self.json(schema, place, *any_order, at).map(ended),
             Kind::Grammar(text) => self.grammar(text, ends, at),
             Kind::AnyText { excludes, most } => Ok(free(excludes, *most, &[], ends, at)),
             Kind::Sequence(formats) => {
@@ -147,14 +147,18 @@ impl Lowering<'_> {
         })
     }
 
-    fn json(&mut self, schema: &Value, any_order: bool, at: &str) -> Result<Piece, ConstraintError> {
+    fn json(
+        &mut self,
+        schema: &Value,
+        place: &str,
+        any_order: bool,
+        at: &str,
+    ) -> Result<Piece, ConstraintError> {
         let mut options = *self.options;
         if any_order {
             options.order = PropertyOrder::Any;
         }
         let grammar = Constraint::JsonSchema(JsonSchema::from(schema.clone()).with_options(options));
-        let place =
-            if at.starts_with("/structures") { format!("{at}/schema") } else { format!("{at}/json_schema") };
         let grammar = grammar.to_grammar(self.limits).map_err(|error| match error {
             ConstraintError::Schema { pointer, reason } => refused(&format!("{place}{pointer}"), reason),
             error => error.within(label(at)),
@@ -258,9 +262,10 @@ fn without_anchors(hir: Hir) -> Hir {
     }
 }
 
-/// What a schema's values may be, as far as its `type` tells.
+/// What a schema's values may be, as far as its `type` tells; early drafts ignore that beside a reference.
 fn values(schema: &Value) -> Values {
-    match schema.get("type").and_then(Value::as_str) {
+    let named = schema.get("type").filter(|_| schema.get("$ref").is_none());
+    match named.and_then(Value::as_str) {
         Some("object") => Values { begin: r"\{", numbers: false },
         Some("array") => Values { begin: r"\[", numbers: false },
         Some("string") => Values { begin: "\"", numbers: false },

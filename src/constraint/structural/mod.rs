@@ -83,7 +83,7 @@ impl StructuralTag {
         check_depth(&self.tag, limits.schema_depth)?;
         let format = format::read(&self.tag, limits.structural_formats)?;
         let (piece, parts) = lower::lower(&format, &self.options, limits)?;
-        exact::check(&piece, &parts, limits.schema_fuel)?;
+        exact::check(&piece, &parts, limits)?;
         let skeleton = piece.to_lark(&parts);
         Grammar::compose(&skeleton, parts.into_iter().map(|part| part.part).collect(), limits)
     }
