@@ -50,6 +50,9 @@ impl Grammars {
         }
         // Who asks for the same meanwhile makes it, too.
         let grammar = constraint.to_grammar(limits)?;
+        if grammar.bytes() > self.bytes {
+            return Ok(grammar);
+        }
         let mut kept = self.lock();
         let now = kept.clock;
         kept.bytes += grammar.bytes();
