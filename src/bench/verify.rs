@@ -29,8 +29,9 @@ struct Differences {
 
 impl Lockstep {
     /// Walks along every instance of a schema with both engines, as often as the options say. The outcome is
-    /// [`Outcome::Passing`] where no mask, error or end differed; steps are counted in `lengths`. Where the first watches something
-    /// beside the grammar, tokens that it lacks are no difference here: it compares its masks before that itself.
+    /// [`Outcome::Passing`] where no mask, error or end differed; steps are counted in `lengths`. Where the first
+    /// watches something beside the grammar, tokens that it lacks are no difference here: it compares its masks
+    /// before that itself.
     pub(super) fn run(&self, task: &Task, options: WalkOptions) -> Record {
         let mut record = Record::new(super::runner::VERIFY, &task.id, Outcome::Passing);
         let started = ThreadTime::now();
