@@ -425,15 +425,23 @@ mod avx2 {
         let sign = _mm256_set1_ps(-0.0);
         for (block, into) in blocks.iter().zip(into) {
             let (parts, _) = block.as_chunks::<8>();
-            let x = [0, 1, 2, 3].map(|i| eight_floats(&parts[i]));
-            let abs = x.map(|x| _mm256_andnot_ps(sign, x));
+            // Loops, here and below: `map` of arrays would be a call in code that lacks these instructions.
+            let mut x = [_mm256_setzero_ps(); 4];
+            let mut abs = x;
+            for ((x, abs), part) in x.iter_mut().zip(&mut abs).zip(parts) {
+                *x = eight_floats(part);
+                *abs = _mm256_andnot_ps(sign, *x);
+            }
             let top = _mm256_max_ps(_mm256_max_ps(abs[0], abs[1]), _mm256_max_ps(abs[2], abs[3]));
             let top = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps::<1>(top));
             let top = _mm_max_ps(top, _mm_movehl_ps(top, top));
             let top = _mm_cvtss_f32(_mm_max_ss(top, _mm_movehdup_ps(top)));
             let scale = top / LARGEST;
             let inverse = _mm256_set1_ps(if scale > 0.0 { 1.0 / scale } else { 0.0 });
-            let whole = x.map(|x| _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse)));
+            let mut whole = [_mm256_setzero_si256(); 4];
+            for (whole, x) in whole.iter_mut().zip(x) {
+                *whole = _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse));
+            }
             let total =
                 _mm256_add_epi32(_mm256_add_epi32(whole[0], whole[1]), _mm256_add_epi32(whole[2], whole[3]));
             let total = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256::<1>(total));
@@ -453,8 +461,11 @@ mod avx2 {
                 }
             }
             let half = _mm256_set1_epi32(64);
-            let high = whole.map(|q| _mm256_srai_epi32::<7>(_mm256_add_epi32(q, half)));
-            let low = [0, 1, 2, 3].map(|i| _mm256_sub_epi32(whole[i], _mm256_slli_epi32::<7>(high[i])));
+            let (mut high, mut low) = (whole, whole);
+            for ((high, low), whole) in high.iter_mut().zip(&mut low).zip(whole) {
+                *high = _mm256_srai_epi32::<7>(_mm256_add_epi32(whole, half));
+                *low = _mm256_sub_epi32(whole, _mm256_slli_epi32::<7>(*high));
+            }
             store_bytes(&mut into.high, high);
             store_bytes(&mut into.low, low);
             into.scale = scale;

@@ -68,7 +68,7 @@ fn nibble_columns<const C: usize, const S: usize>(
         let mut low = [[_mm512_setzero_si512(); S]; C];
         each!(J in [0 1 2 3] {
             let w = bytes(&left.quants[J], &right.quants[J]);
-            let halves = [w, _mm512_srli_epi16::<4>(w)].map(|w| _mm512_and_si512(w, fifteen));
+            let halves = [_mm512_and_si512(w, fifteen), _mm512_and_si512(_mm512_srli_epi16::<4>(w), fifteen)];
             for (half, w) in halves.into_iter().enumerate() {
                 for c in 0..C {
                     let x = &rows[c][b];
