@@ -55,7 +55,8 @@ pub struct Limits {
     pub cache_bytes: usize,
     /// Grammars kept by the constraint they were made from, in estimated bytes. Default 16 MiB.
     pub grammar_cache_bytes: usize,
-    /// Lexers kept per compiled grammar, so that this many sequences under it needn't wait for each other. Default 4.
+    /// Lexers kept per compiled grammar, so that this many sequences under it needn't wait for each other. Default 4; never
+    /// more than there are cores, as each lexer has to learn for itself what a grammar's texts need.
     pub pooled_matchers: usize,
     /// One lexer of a compiled grammar, in estimated bytes; a larger one is replaced by a new one. Default 64 MiB.
     pub lexer_bytes: usize,

@@ -1,9 +1,6 @@
 //! A grammar compiled for a vocabulary, shared by all sequences under it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use super::{
     distinct::{Tokens, Watcher},
@@ -30,8 +27,6 @@ pub struct CompiledConstraint {
     vocab: Arc<Vocabulary>,
     warnings: Vec<String>,
     watch: Option<(Arc<Watch>, Arc<Tokens>)>,
-    /// Of the lexers, when last looked at.
-    lexer_bytes: AtomicUsize,
 }
 
 impl CompiledConstraint {
@@ -44,8 +39,7 @@ impl CompiledConstraint {
         vocab: Arc<Vocabulary>,
         warnings: Vec<String>,
     ) -> Self {
-        let lexer_bytes = AtomicUsize::new(lexers.size().1);
-        Self { key, lexers, graph, masks, verifier, vocab, warnings, watch: None, lexer_bytes }
+        Self { key, lexers, graph, masks, verifier, vocab, warnings, watch: None }
     }
 
     /// The same, with what is watched beside the grammar.
@@ -87,7 +81,7 @@ impl CompiledConstraint {
     #[must_use]
     pub fn bytes(&self) -> usize {
         const LEAST: usize = 64 << 10;
-        LEAST + 2 * self.lexer_bytes.load(Ordering::Relaxed) + self.graph.bytes()
+        LEAST + 2 * self.lexers.size().1 + self.graph.bytes()
     }
 
     /// Finds out whether anything may come at all, and what.
@@ -136,10 +130,9 @@ impl CompiledConstraint {
         self.verifier.as_ref().map(Verifier::shadow)
     }
 
-    /// Looks at a lexer's size after use.
+    /// Takes note that a sequence has ended.
     pub(super) fn review(&self, seat: &Seat) {
         self.lexers.review(seat);
-        self.lexer_bytes.store(self.lexers.size().1, Ordering::Relaxed);
     }
 }
 

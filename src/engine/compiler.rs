@@ -1,7 +1,7 @@
 //! Grammars to compiled constraints, over one vocabulary.
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc, LazyLock, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -54,6 +54,10 @@ pub struct CompilerOptions {
     /// sequence, and so does a panic of the engine. Slow; default false.
     pub verify_masks: bool,
 }
+
+/// How many threads can be at work at a time.
+static CORES: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
 
 /// What parsers of one vocabulary are made with.
 struct Engine {
@@ -255,7 +259,7 @@ impl Compiler {
             parser,
             source,
             probe,
-            limits.pooled_matchers,
+            limits.pooled_matchers.min(*CORES),
             limits.lexer_bytes,
             limits.lexer_states / 2,
         );

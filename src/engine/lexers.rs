@@ -24,6 +24,9 @@ pub(super) type Source = dyn Fn() -> Result<Guarded, MatchError> + Send + Sync;
 /// Makes computers of a lexer's masks.
 pub(super) type ProbeSource = dyn Fn() -> Probe + Send + Sync;
 
+/// A lexer in use is looked at when so many sequences have ended: that takes waiting for its users.
+const LOOK_AT_LAST: usize = 16;
+
 /// Masks of a lexer that are found by number.
 const MOST_FOUND: usize = 256;
 
@@ -46,6 +49,10 @@ pub(super) struct Lexer {
     found: Mutex<HashMap<u64, TokenMask, RandomState>>,
     users: AtomicUsize,
     spoiled: AtomicBool,
+    /// Memory held, in bytes, about, when last looked at.
+    bytes: AtomicUsize,
+    /// Sequences that have ended since then.
+    ended: AtomicUsize,
 }
 
 /// The use of a lexer by a sequence.
@@ -102,15 +109,20 @@ impl Lexers {
         Ok(self.keep((self.source)()?))
     }
 
-    /// Lexers kept, and the memory they hold, in bytes, about.
+    /// Lexers kept, and the memory they held when last looked at, in bytes, about.
     pub(super) fn size(&self) -> (usize, usize) {
-        let kept = self.lock().clone();
-        (kept.len(), kept.iter().map(|lexer| lexer.bytes()).sum())
+        let kept = self.lock();
+        (kept.len(), kept.iter().map(|lexer| lexer.bytes.load(Ordering::Relaxed)).sum())
     }
 
-    /// Lets a lexer go that has grown too large; those who use it still do so.
+    /// Looks at the lexer of a sequence that ends, if nobody else uses it or nobody has for long, and lets it go if it has
+    /// grown too large; those who use it still do so.
     pub(super) fn review(&self, seat: &Seat) {
-        let (bytes, states) = seat.lexer.size();
+        let ended = seat.lexer.ended.fetch_add(1, Ordering::Relaxed) + 1;
+        if seat.is_spoiled() || (!seat.is_alone() && ended < LOOK_AT_LAST) {
+            return;
+        }
+        let (bytes, states) = seat.lexer.look();
         if bytes > self.most_bytes || states > self.most_states {
             self.lock().retain(|lexer| !Arc::ptr_eq(lexer, &seat.lexer));
         }
@@ -132,13 +144,17 @@ impl Lexers {
         if let Some(probe) = &probe {
             parser.set_computer(probe.clone());
         }
-        Arc::new(Lexer {
+        let lexer = Lexer {
             start: Mutex::new(parser),
             probe,
             found: Mutex::default(),
             users: AtomicUsize::new(0),
             spoiled: AtomicBool::new(false),
-        })
+            bytes: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        };
+        lexer.look();
+        Arc::new(lexer)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Lexer>>> {
@@ -152,21 +168,21 @@ impl Lexer {
         self.spoiled.load(Ordering::Relaxed)
     }
 
-    fn bytes(&self) -> usize {
-        self.size().0
-    }
-
-    fn size(&self) -> (usize, usize) {
+    /// The memory it holds, in bytes, about, and its states. Waits for those who use it.
+    fn look(&self) -> (usize, usize) {
+        self.ended.store(0, Ordering::Relaxed);
         if self.is_spoiled() {
+            self.bytes.store(0, Ordering::Relaxed);
             return (0, 0);
         }
-        // The count waits for the lexer; nobody should wait for that.
         let mut parser = self.start().shallow_clone();
         let (bytes, states) = parser.lexer_size();
         let probe = self.probe.as_ref().map_or(0, |probe| probe.bytes());
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let found: usize = found.values().map(TokenMask::bytes).sum();
-        (bytes + probe + found, states)
+        let bytes = bytes + probe + found;
+        self.bytes.store(bytes, Ordering::Relaxed);
+        (bytes, states)
     }
 
     fn start(&self) -> MutexGuard<'_, Guarded> {
@@ -219,7 +235,7 @@ impl Seat {
     }
 
     /// Whether nobody else uses the lexer.
-    pub(super) fn is_alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         self.lexer.users.load(Ordering::Relaxed) == 1
     }
 
@@ -254,5 +270,37 @@ impl std::fmt::Debug for Lexers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (lexers, bytes) = self.size();
         f.debug_struct("Lexers").field("kept", &lexers).field("bytes", &bytes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        constraint::Constraint,
+        engine::{Compiler, sequence::Sequence},
+        limits::Limits,
+        vocab::Vocabulary,
+    };
+
+    #[test]
+    fn a_lexer_that_has_grown_too_large_is_let_go_even_while_it_is_used() {
+        let limits = Limits { pooled_matchers: 1, lexer_bytes: 1, ..Limits::default() };
+        let compiler = Compiler::new(Vocabulary::single_bytes(), limits).unwrap();
+        let grammar = Constraint::Regex("[ab]+".into()).to_grammar(compiler.limits()).unwrap();
+        let compiled = compiler.compile(&grammar).unwrap();
+        let mut user = Sequence::new();
+        let lexer = user.sit_down(&compiled);
+        let next = || {
+            let mut other = Sequence::new();
+            let lexer = other.sit_down(&compiled);
+            other.retire(&compiled);
+            lexer
+        };
+        for _ in 0..LOOK_AT_LAST {
+            assert_eq!(next(), lexer);
+        }
+        assert_ne!(next(), lexer);
+        assert!(user.run(&compiled, &[], |parser, _| parser.mask()).is_ok());
     }
 }

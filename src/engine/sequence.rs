@@ -172,9 +172,7 @@ impl Sequence {
     pub(super) fn retire(&mut self, home: &CompiledConstraint) {
         if let Some((parser, seat)) = self.parser.take() {
             drop(parser);
-            if seat.is_alone() && !seat.is_spoiled() {
-                home.review(&seat);
-            }
+            home.review(&seat);
         }
     }
 
