@@ -3,6 +3,7 @@
 # make clients  the server with the vendors' own clients (OpenAI's in Python and JavaScript, Anthropic's, Ollama's), and under load
 # make python  the Python package alone: built into .venv, its tests, types and style
 # make python-hosts  the same with hosts that are built from source: llama-cpp-python
+# make python-free-threaded FREE_THREADED=python3.14t  the Python package on an interpreter without a global lock
 # make bench  coverage and speed on public collections, beside other engines; writes benches/RESULTS.md. Needs the data
 #             folder (BENCH_DATA), and fetches the other engines. Steps: bench-coverage, bench-masks, bench-peers,
 #             bench-suite, bench-decode, bench-report
@@ -29,9 +30,11 @@ BENCH_MASKS = $(MASKWRIGHT) bench masks --data $(BENCH_DATA)/maskbench --tokeniz
 
 VENV ?= .venv
 VENV_PYTHON = $(VENV)/bin/python
+FREE_THREADED ?= python3.14t
+FREE_THREADED_VENV = $(or $(CARGO_TARGET_DIR),target)/free-threaded
 WHEELS = $(or $(CARGO_TARGET_DIR),target)/wheels
 
-.PHONY: test lint fixtures clients python python-lint python-build python-test python-hosts microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
+.PHONY: test lint fixtures clients python python-lint python-build python-test python-hosts python-free-threaded microbench bench bench-build bench-coverage bench-masks bench-peers bench-suite bench-decode bench-report
 
 test: lint fixtures
 	MASKWRIGHT_REQUIRE_FIXTURES=1 $(CARGO) test --release --locked --lib --bins --tests --no-fail-fast
@@ -71,6 +74,13 @@ python-test:
 python-hosts: python-build
 	$(VENV_PYTHON) -m pip install --quiet --requirement python/requirements-hosts.txt
 	$(MAKE) python-test
+
+# Tests of hosts that have no wheels for such an interpreter are skipped.
+python-free-threaded: fixtures
+	$(FREE_THREADED) -m venv $(FREE_THREADED_VENV)
+	$(FREE_THREADED_VENV)/bin/pip install --quiet ./python jsonschema numpy pydantic pytest rfc3339-validator
+	cd $(FREE_THREADED_VENV) && PYTHON_GIL=0 bin/python -X faulthandler -m pytest -q --config-file $(CURDIR)/python/pyproject.toml \
+		--rootdir . $(CURDIR)/python/tests
 
 fixtures:
 	$(PYTHON) tests/fetch_fixtures.py

@@ -94,7 +94,7 @@ def main() -> None:
     for threads in (1, 2, 4, 8):
         fresh = maskwright.Compiler(vocabulary).json_schema(QUOTE)
         walk(fresh, quotes(vocabulary, 99, 2))
-        work = [quotes(vocabulary, seed, 12) for seed in range(8)]
+        work = [quotes(vocabulary, seed, 60) for seed in range(8)]
         begin, cpu = time.perf_counter(), time.process_time()
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(walk, [fresh] * 8, work))
