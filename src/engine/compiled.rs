@@ -9,6 +9,7 @@ use super::{
     lexers::{Lexers, Seat},
     masks::Masks,
     matcher::Matcher,
+    parser::Allowed,
     sequence::Sequence,
     verify::{Shadow, Verifier},
 };
@@ -87,13 +88,11 @@ impl CompiledConstraint {
     /// Finds out whether anything may come at all, and what.
     pub(super) fn first_mask(&self) -> Result<(), MatchError> {
         let mut sequence = Sequence::new();
-        let (forced, mask) = sequence.run(self, &[], |parser, seat| {
-            let forced = parser.forced()?;
-            let mask = match forced.first() {
-                Some(&id) => self.masks.one(id),
-                None => seat.share_mask(&self.masks, &parser.mask()?),
-            };
-            Ok((forced, mask))
+        let (mask, forced) = sequence.run(self, &[], |parser, seat| {
+            Ok(match parser.allowed(seat.probe())? {
+                Allowed::Forced(ids) => (self.masks.one(ids[0]), ids),
+                Allowed::Any(set, number) => (seat.share_mask(&self.masks, &set, number), Vec::new()),
+            })
         })?;
         let root = self.graph.root();
         self.graph.learn_forced(root, &forced);

@@ -17,13 +17,14 @@ use super::{
     compiled::CompiledConstraint,
     distinct::Tokens,
     error::{CompileError, MatchError},
+    forced::Spellings,
     grammars::Grammars,
     graph::Graph,
     lexers::{Lexers, ProbeSource, Source},
     masks::Masks,
-    memo::Memo,
     parser::{Guarded, Panics},
     probe::{Probe, Slices},
+    veiled::Veiled,
     verify::Verifier,
 };
 use crate::{
@@ -66,6 +67,7 @@ struct Engine {
     vocab: Arc<Vocabulary>,
     limits: Limits,
     slices: Arc<Slices>,
+    spellings: Arc<Spellings>,
     /// For what is watched beside grammars.
     tokens: Arc<Tokens>,
     panics: Arc<Panics>,
@@ -111,12 +113,12 @@ impl Compiler {
         limits: Limits,
         options: CompilerOptions,
     ) -> Result<Self, CompileError> {
-        let memo = Arc::new(Memo::new(Arc::clone(vocab.env())));
-        let env: TokEnv = memo.clone();
+        let veiled = Arc::new(Veiled::new(Arc::clone(vocab.env())));
+        let env: TokEnv = veiled.clone();
         let mut factory = ParserFactory::new_simple(&env)
             .map_err(|error| CompileError::Vocabulary(one_line(&error.to_string())))?;
         // Every parser is given another computer of masks than the factory's.
-        memo.open();
+        veiled.open();
         // By default the engine writes warnings to stderr, and the grammar and the text so far into its errors.
         factory.quiet();
         let engine = factory.limits_mut();
@@ -132,7 +134,9 @@ impl Compiler {
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
         let panics = Arc::new(Panics::new(options.verify_masks));
-        let engine = Engine { factory, env, vocab, limits, slices, tokens, panics, plain: OnceLock::new() };
+        let spellings = Arc::new(Spellings::new(Arc::clone(&env), Arc::clone(&slices)));
+        let plain = OnceLock::new();
+        let engine = Engine { factory, env, vocab, limits, slices, spellings, tokens, panics, plain };
         let grammars = Grammars::new(engine.limits.cache_entries, engine.limits.grammar_cache_bytes);
         let (asked, missed) = Default::default();
         Ok(Self { engine: Arc::new(engine), options, masks, cache, grammars, asked, missed })
@@ -234,7 +238,7 @@ impl Compiler {
             })?;
         }
         let parser = create_parser(&engine.factory, init).map_err(|error| grammar.refusal(&error))?;
-        let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
+        let mut parser = Guarded::new(parser, Arc::clone(&engine.panics), Arc::clone(&engine.spellings));
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
         if parser.is_accepting().unwrap_or(false) {
@@ -289,7 +293,7 @@ impl Compiler {
             let internal = |error: &dyn std::fmt::Display| MatchError::Internal(one_line(&error.to_string()));
             let init = grammar.init(&engine.vocab, &engine.limits).map_err(|error| internal(&error))?;
             let parser = create_parser(&engine.factory, init).map_err(|error| internal(&error))?;
-            let mut parser = Guarded::new(parser, Arc::clone(&engine.panics));
+            let mut parser = Guarded::new(parser, Arc::clone(&engine.panics), Arc::clone(&engine.spellings));
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
             }

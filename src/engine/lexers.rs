@@ -45,8 +45,10 @@ pub(super) struct Lexer {
     /// A parser at the start, to be cloned.
     start: Mutex<Guarded>,
     probe: Option<Arc<Probe>>,
-    /// Masks by [`Probe::last`].
-    found: Mutex<HashMap<u64, TokenMask, RandomState>>,
+    /// Masks by their number (see [`Allowed`](super::parser::Allowed)) and the stop tokens in them.
+    found: Mutex<HashMap<(u64, u64), TokenMask, RandomState>>,
+    /// Whether a number says all of a mask but its stop tokens.
+    is_told_by_number: bool,
     users: AtomicUsize,
     spoiled: AtomicBool,
     /// Memory held, in bytes, about, when last looked at.
@@ -144,10 +146,12 @@ impl Lexers {
         if let Some(probe) = &probe {
             parser.set_computer(probe.clone());
         }
+        let is_told_by_number = !parser.names_tokens();
         let lexer = Lexer {
             start: Mutex::new(parser),
             probe,
             found: Mutex::default(),
+            is_told_by_number,
             users: AtomicUsize::new(0),
             spoiled: AtomicBool::new(false),
             bytes: AtomicUsize::new(0),
@@ -239,15 +243,20 @@ impl Seat {
         self.lexer.users.load(Ordering::Relaxed) == 1
     }
 
-    /// The shared mask of these tokens, which the lexer's computer has just found.
-    pub(super) fn share_mask(&self, masks: &Masks, set: &SimpleVob) -> TokenMask {
-        let number = self.lexer.probe.as_ref().map_or(0, |probe| probe.last());
-        if number == 0 {
+    /// The computer of the lexer's masks.
+    pub(super) fn probe(&self) -> Option<&Probe> {
+        self.lexer.probe.as_deref()
+    }
+
+    /// The shared mask of these tokens, which have this number.
+    pub(super) fn share_mask(&self, masks: &Masks, set: &SimpleVob, number: u64) -> TokenMask {
+        let stops = masks.stop.iter().zip(0..u64::BITS).map(|(id, bit)| u64::from(set.is_allowed(id)) << bit);
+        if number == 0 || !self.lexer.is_told_by_number || masks.stop.count() > u64::BITS as usize {
             return masks.of(set);
         }
-        // The number is a hint: another sequence may have asked, and the engine adds stop tokens.
+        let key = (number, stops.sum());
         let lock = || self.lexer.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = lock().get(&number).filter(|found| found.says(set.as_slice())) {
+        if let Some(found) = lock().get(&key) {
             return found.clone();
         }
         let mask = masks.of(set);
@@ -255,7 +264,7 @@ impl Seat {
         if found.len() >= MOST_FOUND {
             found.clear();
         }
-        found.insert(number, mask.clone());
+        found.insert(key, mask.clone());
         mask
     }
 }

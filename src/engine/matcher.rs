@@ -7,6 +7,7 @@ use super::{
     distinct::Watcher,
     error::MatchError,
     graph::Place,
+    parser::Allowed,
     sequence::{Cancel, Sequence},
     verify::Shadow,
 };
@@ -165,14 +166,12 @@ impl Matcher {
     fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
         let Self { sequence, tokens, last, .. } = self;
         let mask = sequence.run(home, tokens, |parser, seat| {
-            // Forced tokens aren't looked for twice: the parser keeps them for its mask.
-            if let Some(&id) = parser.forced()?.first() {
-                return Ok(home.masks().one(id));
-            }
-            let set = parser.mask()?;
-            Ok(match last {
-                Some((_, last)) if last.says(set.as_slice()) => last.clone(),
-                _ => seat.share_mask(home.masks(), &set),
+            Ok(match parser.allowed(seat.probe())? {
+                Allowed::Forced(ids) => home.masks().one(ids[0]),
+                Allowed::Any(set, number) => match last {
+                    Some((_, last)) if number == 0 && last.says(set.as_slice()) => last.clone(),
+                    _ => seat.share_mask(home.masks(), &set, number),
+                },
             })
         })?;
         self.last = Some((self.tokens.len(), mask.clone()));

@@ -21,15 +21,17 @@ mod compiled;
 mod compiler;
 mod distinct;
 mod error;
+mod forced;
 mod grammars;
 mod graph;
 mod lexers;
 mod masks;
 mod matcher;
-mod memo;
+
 mod parser;
 mod probe;
 mod sequence;
+mod veiled;
 mod verify;
 
 pub use batch::fill_masks;

@@ -21,9 +21,9 @@ use llguidance::{
     earley::{BiasComputer, ParserRecognizer},
     panic_utils::catch_unwind,
 };
-use toktrie::{SimpleVob, TokTrie, TokenId};
+use toktrie::{INVALID_TOKEN, SimpleVob, TokTrie, TokenId};
 
-use super::error::MatchError;
+use super::{error::MatchError, forced::Spellings, probe::Probe};
 use crate::constraint::one_line;
 
 /// A started parser.
@@ -33,6 +33,20 @@ pub(super) struct Guarded {
     spoiled: bool,
     panicked: bool,
     panics: Arc<Panics>,
+    spellings: Arc<Spellings>,
+    /// What it has consumed.
+    tokens: Vec<TokenId>,
+    /// Whether llguidance's own wrapper of the parser is to answer, whose state ours doesn't follow.
+    plain: bool,
+}
+
+/// What may come next.
+pub(super) enum Allowed {
+    /// These tokens, one after the other, and no others.
+    Forced(Vec<TokenId>),
+    /// Any of these, and a number for the set: [`Question::number`](super::probe::Question::number), as long as stop
+    /// tokens and tokens that the grammar names by number are left out of account.
+    Any(SimpleVob, u64),
 }
 
 /// The engine's panics under one compiler.
@@ -55,9 +69,16 @@ impl Panics {
 
 impl Guarded {
     /// Starts a fresh parser.
-    pub(super) fn new(mut parser: TokenParser, panics: Arc<Panics>) -> Self {
+    pub(super) fn new(mut parser: TokenParser, panics: Arc<Panics>, spellings: Arc<Spellings>) -> Self {
         parser.start_without_prompt();
-        Self { parser, spoiled: false, panicked: false, panics }
+        // A parser that hides bytes rewrites what it has forced.
+        let plain = parser.parser.grammar().lexer_spec().has_stop;
+        Self { parser, spoiled: false, panicked: false, panics, spellings, tokens: Vec::new(), plain }
+    }
+
+    /// The same, answering by llguidance's own wrapper alone.
+    pub(super) fn plainly(self) -> Self {
+        Self { plain: true, ..self }
     }
 
     /// A parser in the same state with lexer caches of its own. Waits for the lexer.
@@ -69,13 +90,25 @@ impl Guarded {
         // A lexer in error stays so in its copies.
         self.look()?;
         let parser = self.run(|parser| Ok::<_, Infallible>(parser.deep_clone()))?;
-        Ok(Self { parser, spoiled: false, panicked: false, panics: Arc::clone(&self.panics) })
+        Ok(self.with(parser))
     }
 
     /// A parser in the same state that shares the lexer and its lock; cheap.
     pub(super) fn shallow_clone(&self) -> Self {
         let Self { spoiled, panicked, .. } = *self;
-        Self { parser: self.parser.clone(), spoiled, panicked, panics: Arc::clone(&self.panics) }
+        Self { spoiled, panicked, ..self.with(self.parser.clone()) }
+    }
+
+    fn with(&self, parser: TokenParser) -> Self {
+        Self {
+            parser,
+            spoiled: false,
+            panicked: false,
+            panics: Arc::clone(&self.panics),
+            spellings: Arc::clone(&self.spellings),
+            tokens: self.tokens.clone(),
+            plain: self.plain,
+        }
     }
 
     /// Has masks computed by `computer` from now on, in this parser and its clones.
@@ -84,6 +117,38 @@ impl Guarded {
         self.parser.invalidate_bias_cache();
     }
 
+    /// What may come next, by `probe` where there is one. As [`mask`](Self::mask) has it, with less around it.
+    pub(super) fn allowed(&mut self, probe: Option<&Probe>) -> Result<Allowed, MatchError> {
+        let forced = self.forced()?;
+        if !forced.is_empty() {
+            return Ok(Allowed::Forced(forced));
+        }
+        if self.is_plain() {
+            return Ok(Allowed::Any(self.mask()?, 0));
+        }
+        let (mut set, number) = self.run(|parser| {
+            // Forced, but no whole token for sure.
+            let start = parser.parser.currently_forced_bytes().to_vec();
+            Ok::<_, Infallible>(match probe {
+                Some(probe) => {
+                    let question = probe.question();
+                    (parser.parser.compute_bias(&question, &start), question.number())
+                }
+                None => {
+                    let computer = Arc::clone(&parser.bias_computer);
+                    (parser.parser.compute_bias(&*computer, &start), 0)
+                }
+            })
+        })?;
+        self.look()?;
+        if self.is_accepting()? {
+            let trie = self.parser.token_env.tok_trie();
+            trie.eos_tokens().iter().filter(|&&id| id != INVALID_TOKEN).for_each(|&id| set.allow_token(id));
+        }
+        if set.is_zero() { Err(MatchError::DeadEnd) } else { Ok(Allowed::Any(set, number)) }
+    }
+
+    /// The same set by llguidance's own wrapper: of one token where one is forced.
     pub(super) fn mask(&mut self) -> Result<SimpleVob, MatchError> {
         self.run(TokenParser::compute_mask)
     }
@@ -99,7 +164,11 @@ impl Guarded {
             // Backtracking is only reported with a capability that is never asked for.
             parser.consume_token(id)?;
             parser.check_stop().map(|_| ())
-        })
+        })?;
+        self.tokens.push(id);
+        // The wrapper doesn't count a stop token that the grammar itself waited for.
+        self.plain |= self.parser.token_env.tok_trie().eos_tokens().contains(&id);
+        Ok(())
     }
 
     pub(super) fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
@@ -108,7 +177,9 @@ impl Guarded {
             // another way to as many rows it would hand it out again.
             parser.invalidate_bias_cache();
             parser.rollback(tokens)
-        })
+        })?;
+        self.tokens.truncate(self.tokens.len().saturating_sub(tokens));
+        Ok(())
     }
 
     pub(super) fn is_accepting(&mut self) -> Result<bool, MatchError> {
@@ -117,9 +188,20 @@ impl Guarded {
 
     /// Tokens that must follow. The engine answers with none when it fails, too: hence the second look.
     pub(super) fn forced(&mut self) -> Result<Vec<TokenId>, MatchError> {
-        let ids = self.run(|parser| Ok::<_, Infallible>(parser.compute_ff_tokens()))?;
+        let (plain, last) = (self.is_plain(), self.tokens.last().copied());
+        let spellings = Arc::clone(&self.spellings);
+        let ids = self.run(|parser| {
+            Ok::<_, Infallible>(match plain {
+                true => parser.compute_ff_tokens(),
+                false => spellings.forced(&mut parser.parser, last),
+            })
+        })?;
         self.look()?;
         Ok(ids)
+    }
+
+    fn is_plain(&self) -> bool {
+        self.plain || self.parser.stopped()
     }
 
     /// Gives the lexer the work of one mask to spend, as a mask does.
@@ -157,6 +239,12 @@ impl Guarded {
 
     pub(super) fn warnings(&mut self) -> Vec<String> {
         self.parser.grammar_warnings()
+    }
+
+    /// Whether the grammar names tokens by number, on which a lexer's states don't depend.
+    pub(super) fn names_tokens(&self) -> bool {
+        let spec = self.parser.parser.grammar().lexer_spec();
+        !spec.token_range_lexemes(&spec.all_lexemes()).is_empty()
     }
 
     /// Bytes the lexer holds by its own count, and its states. Waits for the lexer.

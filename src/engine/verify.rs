@@ -71,7 +71,7 @@ impl Shadow {
             Some(parser) => parser,
             None => {
                 self.consumed.clear();
-                let mut parser = (self.verifier.source)()?;
+                let mut parser = (self.verifier.source)()?.plainly();
                 parser.set_computer(Arc::clone(&self.verifier.computer));
                 self.parser.insert(parser)
             }

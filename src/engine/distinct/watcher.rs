@@ -7,7 +7,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    super::{error::MatchError, parser::Guarded},
+    super::{
+        error::MatchError,
+        parser::{Allowed, Guarded},
+    },
     scan::{Mark, Mode, Scan},
     tokens::Tokens,
 };
@@ -217,11 +220,10 @@ impl Watcher {
         if parser.is_stopped() {
             return Ok(None);
         }
-        if let Some(&first) = parser.forced()?.first() {
-            return Ok(Some(vec![first]));
-        }
-        let mask = parser.mask()?;
-        Ok(Some(both(mask.as_slice(), mask.as_slice()).collect()))
+        Ok(Some(match parser.allowed(None)? {
+            Allowed::Forced(ids) => vec![ids[0]],
+            Allowed::Any(set, _) => both(set.as_slice(), set.as_slice()).collect(),
+        }))
     }
 
     fn is_tight_after(&mut self, id: TokenId) -> bool {

@@ -23,8 +23,8 @@ const LOOK_BACK: usize = 6;
 #[derive(Debug)]
 struct Entry {
     state: u32,
-    /// Tokens that stay inside.
-    inside: SimpleVob,
+    /// Tokens that stay inside, the filler not among them.
+    inside: Arc<SimpleVob>,
     trie: Choice,
     level: Arc<Level>,
     /// Masks by the parser's answers.
@@ -114,13 +114,17 @@ impl Cache {
         let (mask, number) = match entry.finished.get(self.answers.as_slice()) {
             Some((mask, number)) => (Arc::clone(mask), *number),
             None => {
-                let mut mask = entry.inside.clone();
-                let mut answers = self.answers.iter().copied();
-                add(&self.below, &level, &mut answers, &mut mask);
-                mask.disallow_token(slices.whole().filler());
+                let mut mask = Arc::clone(&entry.inside);
+                if self.answers.iter().any(|&answer| answer > 0) {
+                    let mask = Arc::make_mut(&mut mask);
+                    let mut answers = self.answers.iter().copied();
+                    add(&self.below, &level, &mut answers, mask);
+                    mask.disallow_token(slices.whole().filler());
+                    self.bytes += mask.as_slice().len() * 4;
+                }
                 self.last_number += 1;
-                self.bytes += mask.as_slice().len() * 4 + self.answers.len() * 4 + 96;
-                let finished = (Arc::new(mask), self.last_number);
+                self.bytes += self.answers.len() * 4 + 96;
+                let finished = (mask, self.last_number);
                 entry.finished.insert(self.answers.as_slice().into(), finished.clone());
                 finished
             }
@@ -188,6 +192,7 @@ impl Cache {
         inside.disallow_token(trie.filler());
         self.bytes += inside.as_slice().len() * 4 + level.bytes() + start.len() + 192;
         let at = self.entries.len();
+        let inside = Arc::new(inside);
         self.entries.push(Entry { state: number, inside, trie: choice, level, finished: HashMap::default() });
         if start.is_empty() {
             self.recent[choice.index()].push(at);

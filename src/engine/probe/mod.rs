@@ -38,20 +38,22 @@ pub(super) struct Probe {
     slices: Arc<Slices>,
     env: TokEnv,
     cache: Mutex<Cache>,
-    /// Of the last mask; see [`Self::last`].
-    last: AtomicU64,
+}
+
+/// One question to a [`Probe`].
+pub(super) struct Question<'a> {
+    probe: &'a Probe,
+    number: AtomicU64,
 }
 
 impl Probe {
     /// For a fresh lexer. `most_bytes` bounds what is kept.
     pub(super) fn new(slices: Arc<Slices>, env: TokEnv, most_bytes: usize) -> Self {
-        Self { slices, env, cache: Mutex::new(Cache::new(most_bytes)), last: AtomicU64::new(0) }
+        Self { slices, env, cache: Mutex::new(Cache::new(most_bytes)) }
     }
 
-    /// A number that tells masks apart which this computer handed out: equal numbers come with equal masks. 0 where
-    /// nothing is known. Another matcher of the same lexer may have asked in between.
-    pub(super) fn last(&self) -> u64 {
-        self.last.load(Ordering::Relaxed)
+    pub(super) fn question(&self) -> Question<'_> {
+        Question { probe: self, number: AtomicU64::new(0) }
     }
 
     /// Memory held, in bytes, about.
@@ -60,19 +62,36 @@ impl Probe {
     }
 }
 
-impl BiasComputer for Probe {
+impl Question<'_> {
+    /// A number that tells masks apart which the computer handed out: equal numbers come with equal masks. 0 where
+    /// nothing is known.
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+}
+
+impl BiasComputer for Question<'_> {
     fn compute_bias(&self, rec: &mut ParserRecognizer<'_>, start: &[u8]) -> SimpleVob {
         // Under the lexer's lock already, so that nobody waits here. After a panic the lexer isn't used again.
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((set, number)) = cache.mask(&self.slices, rec, start) {
-            self.last.store(number, Ordering::Relaxed);
+        let mut cache = self.probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((set, number)) = cache.mask(&self.probe.slices, rec, start) {
+            self.number.store(number, Ordering::Relaxed);
             return set;
         }
         // Cancelled or out of fuel, and the result won't be looked at; or an invariant is broken.
-        self.last.store(0, Ordering::Relaxed);
         let mut set = self.trie().alloc_token_set();
         self.trie().add_bias(rec, &mut set, start);
         set
+    }
+
+    fn trie(&self) -> &TokTrie {
+        self.probe.trie()
+    }
+}
+
+impl BiasComputer for Probe {
+    fn compute_bias(&self, rec: &mut ParserRecognizer<'_>, start: &[u8]) -> SimpleVob {
+        self.question().compute_bias(rec, start)
     }
 
     fn trie(&self) -> &TokTrie {

@@ -87,7 +87,7 @@ impl Slices {
         Ok(set)
     }
 
-    pub(super) fn whole(&self) -> &Trie {
+    pub(in crate::engine) fn whole(&self) -> &Trie {
         &self.whole
     }
 

@@ -6,24 +6,24 @@
 use toktrie::{SimpleVob, TokTrie, TrieNode};
 
 /// The token of a node that has none: one past the vocabulary, for which token sets have a bit to spare.
-pub(super) type Filler = u32;
+pub(in crate::engine) type Filler = u32;
 
 /// A node; the root comes first and has depth 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node {
+pub(in crate::engine) struct Node {
     /// The token that ends here, or [`Trie::filler`].
-    pub(super) token: u32,
+    pub(in crate::engine) token: u32,
     /// The first node after the subtree.
-    pub(super) end: u32,
+    pub(in crate::engine) end: u32,
     /// Bytes from the root.
-    pub(super) depth: u16,
+    pub(in crate::engine) depth: u16,
     /// The last of these bytes.
-    pub(super) byte: u8,
+    pub(in crate::engine) byte: u8,
 }
 
 /// A trie, or a part of one.
 #[derive(Debug, Clone)]
-pub(super) struct Trie {
+pub(in crate::engine) struct Trie {
     nodes: Vec<Node>,
     filler: Filler,
 }
@@ -80,16 +80,16 @@ impl Trie {
         }
     }
 
-    pub(super) fn nodes(&self) -> &[Node] {
+    pub(in crate::engine) fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    pub(super) fn filler(&self) -> Filler {
+    pub(in crate::engine) fn filler(&self) -> Filler {
         self.filler
     }
 
     /// The first node with this path.
-    pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
+    pub(in crate::engine) fn find(&self, path: &[u8]) -> Option<usize> {
         let mut at = 0;
         for &byte in path {
             let end = self.nodes[at].end as usize;
