@@ -30,11 +30,14 @@ struct Inner {
     form: Form,
 }
 
-/// Forced tokens are many and each a mask of its own: they take no words until someone asks for them.
+/// Masks of few tokens are many, those of one forced token most of all: they take no words until someone asks for them.
 enum Form {
-    One(TokenId, OnceLock<Box<[u32]>>),
+    /// Up to [`FEW`] tokens, always; their ids rise.
+    Few(Box<[TokenId]>, OnceLock<Box<[u32]>>),
     Words(Box<[u32]>),
 }
+
+const FEW: usize = 64;
 
 impl TokenMask {
     /// A mask over `vocab` tokens that allows none.
@@ -59,11 +62,20 @@ impl TokenMask {
     /// A mask over `vocab` tokens that allows one, which is below `vocab`.
     pub(crate) fn one(vocab: usize, id: TokenId) -> Self {
         debug_assert!((id as usize) < vocab);
-        Self(Arc::new(Inner { vocab, count: 1, form: Form::One(id, OnceLock::new()) }))
+        Self::few(vocab, Box::new([id]))
+    }
+
+    fn few(vocab: usize, ids: Box<[TokenId]>) -> Self {
+        Self(Arc::new(Inner { vocab, count: ids.len(), form: Form::Few(ids, OnceLock::new()) }))
     }
 
     /// A mask over `vocab` tokens from packed words, which may be longer or shorter than needed.
     pub(crate) fn from_words(vocab: usize, words: &[u32]) -> Self {
+        let mut ids = set_bits(words).take_while(|&id| (id as usize) < vocab);
+        let few: Vec<TokenId> = ids.by_ref().take(FEW).collect();
+        if ids.next().is_none() {
+            return Self::few(vocab, few.into());
+        }
         let mut own = no_words(vocab);
         let shared = own.len().min(words.len());
         own[..shared].copy_from_slice(&words[..shared]);
@@ -77,10 +89,8 @@ impl TokenMask {
 
     fn packed(vocab: usize, words: Box<[u32]>) -> Self {
         let count = words.iter().map(|word| word.count_ones() as usize).sum();
-        if count == 1
-            && let Some(id) = set_bits(&words).next()
-        {
-            return Self::one(vocab, id);
+        if count <= FEW {
+            return Self::few(vocab, set_bits(&words).collect());
         }
         Self(Arc::new(Inner { vocab, count, form: Form::Words(words) }))
     }
@@ -92,12 +102,12 @@ impl TokenMask {
         let known = logits.len().min(self.vocab());
         let (inside, past) = logits.split_at_mut(known);
         match &self.0.form {
-            &Form::One(id, _) => {
-                let kept = inside.get(id as usize).copied();
+            Form::Few(ids, _) => {
+                let mut kept = [0.0; FEW];
+                let ids = &ids[..ids.partition_point(|&id| (id as usize) < inside.len())];
+                kept.iter_mut().zip(ids).for_each(|(kept, &id)| *kept = inside[id as usize]);
                 inside.fill(f32::NEG_INFINITY);
-                if let Some(kept) = kept {
-                    inside[id as usize] = kept;
-                }
+                ids.iter().zip(kept).for_each(|(&id, kept)| inside[id as usize] = kept);
             }
             Form::Words(words) => {
                 let (parts, rest) = inside.as_chunks_mut::<32>();
@@ -120,7 +130,7 @@ impl TokenMask {
     #[must_use]
     pub fn allows(&self, id: TokenId) -> bool {
         match &self.0.form {
-            Form::One(one, _) => *one == id,
+            Form::Few(ids, _) => ids.binary_search(&id).is_ok(),
             Form::Words(words) => {
                 words.get(id as usize / 32).is_some_and(|word| word & (1 << (id % 32)) != 0)
             }
@@ -136,19 +146,19 @@ impl TokenMask {
     /// The one token that may come next, where there is exactly one.
     #[must_use]
     pub fn only(&self) -> Option<TokenId> {
-        match self.0.form {
-            Form::One(id, _) => Some(id),
-            Form::Words(_) => None,
+        match &self.0.form {
+            Form::Few(ids, _) if ids.len() == 1 => Some(ids[0]),
+            Form::Few(..) | Form::Words(_) => None,
         }
     }
 
     /// The tokens that may come next, in rising order.
     pub fn iter(&self) -> impl Iterator<Item = TokenId> + '_ {
-        let (one, words) = match &self.0.form {
-            Form::One(id, _) => (Some(*id), &[][..]),
-            Form::Words(words) => (None, &words[..]),
+        let (few, words) = match &self.0.form {
+            Form::Few(ids, _) => (&ids[..], &[][..]),
+            Form::Words(words) => (&[][..], &words[..]),
         };
-        one.into_iter().chain(set_bits(words))
+        few.iter().copied().chain(set_bits(words))
     }
 
     /// Puts the tokens below `end` that may come next into `ids`, in rising order. Quicker than [`iter`](Self::iter)
@@ -156,14 +166,17 @@ impl TokenMask {
     #[inline(always)]
     pub(crate) fn list(&self, end: usize, ids: &mut Vec<TokenId>) {
         /// Places filled for two words, whether there are as many tokens or not.
-        const FEW: usize = 8;
+        const ROOM: usize = 8;
         ids.clear();
-        let Form::Words(words) = &self.0.form else {
-            ids.extend(self.iter().filter(|&id| (id as usize) < end));
-            return;
+        let words = match &self.0.form {
+            Form::Words(words) => words,
+            Form::Few(few, _) => {
+                ids.extend_from_slice(&few[..few.partition_point(|&id| (id as usize) < end)]);
+                return;
+            }
         };
         let words = &words[..words.len().min(end.div_ceil(32))];
-        ids.resize(self.count() + FEW, 0);
+        ids.resize(self.count() + ROOM, 0);
         let mut at = 0;
         for (base, pair) in (0_u32..).step_by(64).zip(words.chunks(2)) {
             let mut bits = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
@@ -171,15 +184,15 @@ impl TokenMask {
                 continue;
             }
             let found = bits.count_ones() as usize;
-            let (few, more) = ids[at..].split_at_mut(FEW);
+            let (few, more) = ids[at..].split_at_mut(ROOM);
             let mut next = || {
                 let id = base.wrapping_add(bits.trailing_zeros());
                 bits &= bits.wrapping_sub(1);
                 id
             };
             few.iter_mut().for_each(|id| *id = next());
-            if found > FEW {
-                more[..found - FEW].iter_mut().for_each(|id| *id = next());
+            if found > ROOM {
+                more[..found - ROOM].iter_mut().for_each(|id| *id = next());
             }
             at += found;
         }
@@ -195,9 +208,9 @@ impl TokenMask {
     pub fn as_words(&self) -> &[u32] {
         match &self.0.form {
             Form::Words(words) => words,
-            Form::One(id, words) => words.get_or_init(|| {
+            Form::Few(ids, words) => words.get_or_init(|| {
                 let mut words = no_words(self.vocab());
-                words[*id as usize / 32] = 1 << (id % 32);
+                ids.iter().for_each(|id| words[*id as usize / 32] |= 1 << (id % 32));
                 words
             }),
         }
@@ -214,10 +227,11 @@ impl TokenMask {
     /// ```
     pub fn write_words(&self, words: &mut [u32]) {
         match &self.0.form {
-            Form::One(id, _) => {
+            Form::Few(ids, _) => {
                 words.fill(0);
-                if let Some(word) = words.get_mut(*id as usize / 32) {
-                    *word = 1 << (id % 32);
+                for id in ids {
+                    let Some(word) = words.get_mut(*id as usize / 32) else { break };
+                    *word |= 1 << (id % 32);
                 }
             }
             Form::Words(own) => {
@@ -245,12 +259,7 @@ impl TokenMask {
         let needed = self.vocab().div_ceil(32);
         match &self.0.form {
             Form::Words(own) => words.len() >= needed && words[..needed] == own[..],
-            Form::One(id, _) => {
-                let at = *id as usize / 32;
-                words.len() >= needed
-                    && words[at] == 1 << (id % 32)
-                    && words[..at].iter().chain(&words[at + 1..]).all(|&word| word == 0)
-            }
+            Form::Few(ids, _) => words.len() >= needed && set_bits(words).eq(ids.iter().copied()),
         }
     }
 
@@ -258,7 +267,7 @@ impl TokenMask {
     pub(crate) fn bytes(&self) -> usize {
         let words = match &self.0.form {
             Form::Words(words) => words.len(),
-            Form::One(_, words) => words.get().map_or(0, |words| words.len()),
+            Form::Few(ids, words) => ids.len() + words.get().map_or(0, |words| words.len()),
         };
         size_of::<Inner>() + 16 + 4 * words
     }
@@ -277,9 +286,9 @@ impl TokenMask {
 impl PartialEq for TokenMask {
     fn eq(&self, other: &Self) -> bool {
         let same_form = || match (&self.0.form, &other.0.form) {
-            (Form::One(own, _), Form::One(theirs, _)) => own == theirs,
+            (Form::Few(own, _), Form::Few(theirs, _)) => own == theirs,
             (Form::Words(own), Form::Words(theirs)) => own == theirs,
-            // A count of 1 is always the first form.
+            // How many there are decides the form.
             _ => false,
         };
         self.is(other) || self.vocab() == other.vocab() && self.count() == other.count() && same_form()
@@ -302,7 +311,8 @@ fn no_words(vocab: usize) -> Box<[u32]> {
 }
 
 fn set_bits(words: &[u32]) -> impl Iterator<Item = TokenId> + '_ {
-    (0_u32..).step_by(32).zip(words).flat_map(|(base, &word)| {
+    let used = (0_u32..).step_by(32).zip(words).filter(|&(_, &word)| word != 0);
+    used.flat_map(|(base, &word)| {
         std::iter::successors((word != 0).then_some(word), |rest| {
             let rest = rest & (rest - 1);
             (rest != 0).then_some(rest)

@@ -23,7 +23,6 @@ pub(super) fn byte_of(c: char) -> Option<u8> {
 }
 
 /// The byte-level character of a byte.
-#[cfg(test)]
 pub(super) fn char_of(byte: u8) -> char {
     let code = u32::from(byte);
     let code = match byte {

@@ -18,6 +18,7 @@ use tokenizers::{
 use super::VocabError;
 use super::added::{AddedToken, AddedTokens, Segment, Specials};
 use super::bytes;
+use super::cuts::Cuts;
 use super::merge::Merges;
 use crate::token::TokenId;
 
@@ -123,9 +124,13 @@ impl Encoder {
 /// Normaliser and pre-tokeniser for one place in a text.
 struct Pipeline {
     normalizer: Option<NormalizerWrapper>,
+    /// Whether that leaves ASCII as it is, as Unicode's normal forms do.
+    keeps_ascii: bool,
     /// Added tokens, normalised.
     added: Option<AddedTokens>,
     pre_tokenizer: Option<PreTokenizerWrapper>,
+    /// All that the pre-tokeniser does, where that is no more.
+    cuts: Option<Cuts>,
     byte_level: bool,
 }
 
@@ -133,8 +138,10 @@ impl Pipeline {
     fn new(normalizer: &Value, pre_tokenizer: &Value, added: &[AddedToken]) -> Result<Self, VocabError> {
         let mut pipeline = Self {
             normalizer: read("/normalizer", normalizer)?,
+            keeps_ascii: ["NFC", "NFD", "NFKC", "NFKD"].iter().any(|form| normalizer["type"] == *form),
             added: None,
             pre_tokenizer: read("/pre_tokenizer", pre_tokenizer)?,
+            cuts: Cuts::new(pre_tokenizer),
             byte_level: is_byte_level(pre_tokenizer),
         };
         if !added.is_empty() {
@@ -148,6 +155,9 @@ impl Pipeline {
 
     fn normalize<'t>(&self, text: &'t str) -> Result<std::borrow::Cow<'t, str>, VocabError> {
         let Some(normalizer) = &self.normalizer else { return Ok(text.into()) };
+        if self.keeps_ascii && text.is_ascii() {
+            return Ok(text.into());
+        }
         let mut normalized = NormalizedString::from(text);
         normalizer.normalize(&mut normalized).map_err(|error| VocabError::Encode(error.to_string()))?;
         Ok(normalized.get().to_owned().into())
@@ -182,6 +192,9 @@ impl Pipeline {
         out: &mut Vec<TokenId>,
     ) -> Result<(), VocabError> {
         let mut encode = |piece: &str| merges.encode(piece, out).map_err(|c| self.missing(c));
+        if let Some(cuts) = &self.cuts {
+            return cuts.pieces(text, encode);
+        }
         let Some(pre_tokenizer) = &self.pre_tokenizer else { return encode(text) };
         let mut pieces = PreTokenizedString::from(text);
         pre_tokenizer.pre_tokenize(&mut pieces).map_err(|error| VocabError::Encode(error.to_string()))?;

@@ -18,6 +18,7 @@
 
 mod added;
 mod bytes;
+mod cuts;
 mod encode;
 mod env;
 mod error;

@@ -24,12 +24,23 @@ const LOOK_BACK: usize = 6;
 struct Entry {
     state: u32,
     /// Tokens that stay inside, the filler not among them.
-    inside: Arc<SimpleVob>,
+    inside: SimpleVob,
     trie: Choice,
     level: Arc<Level>,
     /// Masks by the parser's answers.
-    finished: HashMap<Box<[u32]>, (Arc<SimpleVob>, u64), RandomState>,
+    finished: HashMap<Box<[u32]>, Finished, RandomState>,
 }
+
+/// A mask that was found, and its number.
+#[derive(Debug)]
+struct Finished {
+    /// Absent where few tokens have to be added to those that stay inside.
+    mask: Option<SimpleVob>,
+    number: u64,
+}
+
+/// As many tokens are added anew each time: a mask of its own takes kilobytes, which the processor hasn't seen yet.
+const FEW_ADDED: usize = 512;
 
 /// What is below the nodes of a point, once the parser has gone to a lexer state.
 #[derive(Debug)]
@@ -111,25 +122,25 @@ impl Cache {
             return None;
         }
         let entry = &mut self.entries[at];
-        let (mask, number) = match entry.finished.get(self.answers.as_slice()) {
-            Some((mask, number)) => (Arc::clone(mask), *number),
-            None => {
-                let mut mask = Arc::clone(&entry.inside);
-                if self.answers.iter().any(|&answer| answer > 0) {
-                    let mask = Arc::make_mut(&mut mask);
-                    let mut answers = self.answers.iter().copied();
-                    add(&self.below, &level, &mut answers, mask);
-                    mask.disallow_token(slices.whole().filler());
-                    self.bytes += mask.as_slice().len() * 4;
-                }
-                self.last_number += 1;
+        let known = entry.finished.get(self.answers.as_slice());
+        let whole = known.and_then(|finished| finished.mask.as_ref());
+        let mut set = SimpleVob::clone(whole.unwrap_or(&entry.inside));
+        let number = known.map_or(self.last_number + 1, |finished| finished.number);
+        if whole.is_none() {
+            let mut added = 0;
+            add(&self.below, &level, &mut self.answers.iter().copied(), &mut |tokens| {
+                added += tokens.len();
+                tokens.iter().for_each(|&token| set.allow_token(token));
+            });
+            set.disallow_token(slices.whole().filler());
+            if known.is_none() {
+                let mask = (added > FEW_ADDED).then(|| set.clone());
+                self.bytes += mask.as_ref().map_or(0, |mask| mask.as_slice().len() * 4);
                 self.bytes += self.answers.len() * 4 + 96;
-                let finished = (mask, self.last_number);
-                entry.finished.insert(self.answers.as_slice().into(), finished.clone());
-                finished
+                self.last_number = number;
+                entry.finished.insert(self.answers.as_slice().into(), Finished { mask, number });
             }
-        };
-        let mut set = SimpleVob::clone(&mask);
+        }
         if self.decided.is_empty() {
             return Some((set, number));
         }
@@ -192,7 +203,6 @@ impl Cache {
         inside.disallow_token(trie.filler());
         self.bytes += inside.as_slice().len() * 4 + level.bytes() + start.len() + 192;
         let at = self.entries.len();
-        let inside = Arc::new(inside);
         self.entries.push(Entry { state: number, inside, trie: choice, level, finished: HashMap::default() });
         if start.is_empty() {
             self.recent[choice.index()].push(at);
@@ -373,21 +383,21 @@ fn prefixes(trie: &Trie, start: &[u8], set: &mut SimpleVob) {
     }
 }
 
-/// Allows what the answers allow at the points of a level and below.
+/// Calls `each` with the tokens that the answers allow at the points of a level and below.
 fn add(
     below: &HashMap<BelowKey, Arc<Below>, RandomState>,
     level: &Level,
     answers: &mut impl Iterator<Item = u32>,
-    mask: &mut SimpleVob,
+    each: &mut impl FnMut(&[u32]),
 ) {
     for point in &level.points {
         // As many answers as questions were put, in the same order.
         let Some(state) = answers.next().and_then(|answer| answer.checked_sub(1)) else { continue };
-        point.tokens.iter().for_each(|&token| mask.allow_token(token));
+        each(&point.tokens);
         let known = point.below.as_ref().and_then(|list| below.get(&(list.number, state)));
         if let Some(known) = known {
-            known.tokens.iter().for_each(|&token| mask.allow_token(token));
-            add(below, &known.level, answers, mask);
+            each(&known.tokens);
+            add(below, &known.level, answers, each);
         }
     }
 }
