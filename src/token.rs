@@ -62,10 +62,10 @@ impl TokenMask {
     /// A mask over `vocab` tokens that allows one, which is below `vocab`.
     pub(crate) fn one(vocab: usize, id: TokenId) -> Self {
         debug_assert!((id as usize) < vocab);
-        Self::few(vocab, Box::new([id]))
+        Self::listed(vocab, Box::new([id]))
     }
 
-    fn few(vocab: usize, ids: Box<[TokenId]>) -> Self {
+    fn listed(vocab: usize, ids: Box<[TokenId]>) -> Self {
         Self(Arc::new(Inner { vocab, count: ids.len(), form: Form::Few(ids, OnceLock::new()) }))
     }
 
@@ -74,7 +74,7 @@ impl TokenMask {
         let mut ids = set_bits(words).take_while(|&id| (id as usize) < vocab);
         let few: Vec<TokenId> = ids.by_ref().take(FEW).collect();
         if ids.next().is_none() {
-            return Self::few(vocab, few.into());
+            return Self::listed(vocab, few.into());
         }
         let mut own = no_words(vocab);
         let shared = own.len().min(words.len());
@@ -90,7 +90,7 @@ impl TokenMask {
     fn packed(vocab: usize, words: Box<[u32]>) -> Self {
         let count = words.iter().map(|word| word.count_ones() as usize).sum();
         if count <= FEW {
-            return Self::few(vocab, set_bits(&words).collect());
+            return Self::listed(vocab, set_bits(&words).collect());
         }
         Self(Arc::new(Inner { vocab, count, form: Form::Words(words) }))
     }
@@ -149,6 +149,14 @@ impl TokenMask {
         match &self.0.form {
             Form::Few(ids, _) if ids.len() == 1 => Some(ids[0]),
             Form::Few(..) | Form::Words(_) => None,
+        }
+    }
+
+    /// All tokens that may come next, in rising order, where they are few.
+    pub(crate) fn few(&self) -> Option<&[TokenId]> {
+        match &self.0.form {
+            Form::Few(ids, _) => Some(ids),
+            Form::Words(_) => None,
         }
     }
 

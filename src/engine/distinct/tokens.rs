@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{token::TokenId, vocab::Vocabulary};
+use crate::{
+    token::{TokenId, TokenMask},
+    vocab::Vocabulary,
+};
 
 /// Tokens in order, and those worth a closer look. Made when first asked for.
 #[derive(Debug)]
@@ -17,18 +20,49 @@ pub(super) struct Tables {
     sorted: Vec<TokenId>,
     longest: usize,
     /// Outside of strings, a token that isn't among these ends no item and no key.
-    pub(super) outside: Box<[u32]>,
+    pub(super) outside: Class,
     /// Nor a key alone.
-    pub(super) outside_keys: Box<[u32]>,
+    pub(super) outside_keys: Class,
     /// In a string, a token that isn't among these ends no item and no key but the string itself, and what is open
     /// around it.
-    pub(super) inside: Box<[u32]>,
+    pub(super) inside: Class,
     /// These may end what is open around it.
-    pub(super) inside_ends: Box<[u32]>,
+    pub(super) inside_ends: Class,
     /// Nor a key alone.
-    pub(super) inside_keys: Box<[u32]>,
+    pub(super) inside_keys: Class,
     /// Only these begin another item or key, outside of strings and in one.
     pub(super) commas: [Box<[u32]>; 2],
+}
+
+/// A set of tokens, most often a small one.
+#[derive(Debug)]
+pub(super) struct Class {
+    words: Box<[u32]>,
+    /// Words that aren't 0.
+    used: Box<[u32]>,
+}
+
+impl Class {
+    fn new(words: Box<[u32]>) -> Self {
+        let used = (0..).zip(&words).filter(|&(_, &word)| word != 0).map(|(at, _)| at).collect();
+        Self { words, used }
+    }
+
+    /// Puts those that a mask allows to `ids`.
+    pub(super) fn allowed(&self, mask: &TokenMask, ids: &mut Vec<TokenId>) {
+        if let Some(few) = mask.few() {
+            ids.extend(few.iter().filter(|&&id| self.words[id as usize / 32] >> (id % 32) & 1 == 1));
+            return;
+        }
+        let allowed = mask.as_words();
+        for &at in &self.used {
+            let mut word = self.words[at as usize] & allowed[at as usize];
+            while word != 0 {
+                ids.push(at * 32 + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+    }
 }
 
 impl Tokens {
@@ -85,6 +119,7 @@ impl Tables {
             }
             words
         };
+        let class = |is: &dyn Fn(&[u8]) -> bool| Class::new(set(is));
         let quotes = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'"').count();
         let ends = |byte: &u8| b",]}".contains(byte);
         let space = |byte: &u8| b" \n\t\r".contains(byte);
@@ -98,13 +133,13 @@ impl Tables {
         let next = |rest: &[u8]| rest[..rest.len() - 1].contains(&b',');
         let close = |rest: &[u8]| rest.iter().any(|byte| b"]}".contains(byte));
         Self {
-            outside: set(&|bytes| {
+            outside: class(&|bytes| {
                 bytes.iter().any(|byte| ends(byte) || space(byte)) || quotes(bytes) >= 2 || word(bytes)
             }),
-            outside_keys: set(&|bytes| quotes(bytes) >= 2),
-            inside: set(&|bytes| after_quote(bytes, &next)),
-            inside_ends: set(&|bytes| after_quote(bytes, &close)),
-            inside_keys: set(&|bytes| quotes(bytes) >= 3),
+            outside_keys: class(&|bytes| quotes(bytes) >= 2),
+            inside: class(&|bytes| after_quote(bytes, &next)),
+            inside_ends: class(&|bytes| after_quote(bytes, &close)),
+            inside_keys: class(&|bytes| quotes(bytes) >= 3),
             commas: [
                 set(&|bytes| bytes.contains(&b',')),
                 set(&|bytes| after_quote(bytes, &|rest| rest.contains(&b','))),
@@ -127,7 +162,13 @@ mod tests {
         assert_eq!(tokens.along(b"ab").collect::<Vec<_>>(), [u32::from(b'a')]);
         assert_eq!(tokens.along(b"").count(), 0);
         let outside = &tokens.tables().outside;
-        let has = |byte: u8| outside[usize::from(byte) / 32] >> (byte % 32) & 1 == 1;
-        assert!(has(b',') && has(b'e') && !has(b'"') && !has(b'1'));
+        // As few tokens, and as many.
+        for ids in [vec![b',', b'e', b'"', b'1'], (0..=u8::MAX).collect()] {
+            let mask = TokenMask::from_ids(257, ids.into_iter().map(u32::from));
+            let mut found = Vec::new();
+            outside.allowed(&mask, &mut found);
+            let has = |byte: u8| found.contains(&u32::from(byte));
+            assert!(has(b',') && has(b'e') && !has(b'"') && !has(b'1'));
+        }
     }
 }

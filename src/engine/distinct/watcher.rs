@@ -40,6 +40,7 @@ pub(in super::super) struct Watcher {
 /// Tokens taken out of a mask so far, and those to be looked at with a parser.
 #[derive(Debug)]
 pub(in super::super) struct Thinned {
+    /// What is left, where something was taken out or may be.
     words: Vec<u32>,
     changed: bool,
     doubtful: Vec<TokenId>,
@@ -87,7 +88,6 @@ impl Watcher {
         let mut thinned = Thinned { words: Vec::new(), changed: false, doubtful: Vec::new() };
         if let Some(only) = mask.only() {
             if self.takes(&[only]) == 0 {
-                thinned.words = vec![0; mask.as_words().len()];
                 thinned.changed = true;
             }
             return thinned;
@@ -105,14 +105,16 @@ impl Watcher {
         for rest in self.scan.rests() {
             gone.extend(tokens.beginning_with(rest).iter().filter(|&&id| mask.allows(id)));
         }
-        let mut dangerous: Vec<TokenId> = both(mask.as_words(), class).collect();
+        let mut dangerous: Vec<TokenId> = Vec::new();
+        class.allowed(mask, &mut dangerous);
         if in_text && self.scan.may_close_item() {
-            dangerous.extend(both(mask.as_words(), &tables.inside_ends));
+            tables.inside_ends.allowed(mask, &mut dangerous);
         }
         gone.extend(dangerous.iter().filter(|&&id| self.takes(&[id]) == 0));
         thinned.changed = !gone.is_empty();
         if thinned.changed || self.scan.is_scarce() {
-            thinned.words = mask.as_words().to_vec();
+            thinned.words = vec![0; mask.vocab().div_ceil(32)];
+            mask.write_words(&mut thinned.words);
             for id in gone {
                 thinned.words[id as usize / 32] &= !(1 << (id % 32));
             }
