@@ -1,6 +1,9 @@
 //! A grammar without a vocabulary: what every constraint becomes, and the unit of caching.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
 
 use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
 use serde_json::Value;
@@ -18,14 +21,15 @@ use crate::{limits::Limits, vocab::Vocabulary};
 /// A constraint in the engine's terms, ready to compile against any vocabulary.
 #[derive(Debug, Clone)]
 pub struct Grammar {
-    top: Arc<TopLevelGrammar>,
+    /// A schema's is made when somebody asks for it.
+    top: Arc<OnceLock<TopLevelGrammar>>,
     origin: Origin,
     key: GrammarKey,
     warnings: Vec<Warning>,
     watch: Option<Arc<Watch>>,
 }
 
-/// Equal for grammars of the same text and options: SHA-256 over them, in their own order.
+/// Equal for grammars of the same text and options, or of the same rules: SHA-256 over them, in their own order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GrammarKey([u8; 32]);
 
@@ -54,7 +58,13 @@ impl Grammar {
             }
         }
         let key = GrammarKey(hash.finalize().into());
-        Self { top: Arc::new(top), origin, key, warnings: Vec::new(), watch: None }
+        Self { top: Arc::new(top.into()), origin, key, warnings: Vec::new(), watch: None }
+    }
+
+    pub(super) fn of_schema(grammar: SchemaGrammar) -> Self {
+        let key = Digester::digest(&grammar);
+        let origin = Origin::Schema(Arc::new(grammar));
+        Self { top: Arc::default(), origin, key, warnings: Vec::new(), watch: None }
     }
 
     pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
@@ -64,11 +74,7 @@ impl Grammar {
     /// The same, with what is to be watched beside the grammar.
     pub(super) fn with_watch(self, watch: Option<Watch>) -> Self {
         let Some(watch) = watch else { return self };
-        let mut hash = Sha256::new();
-        hash.update(self.key.0);
-        // Plain data in an order of its own prints alike when it is alike.
-        hash.update(format!("{watch:?}"));
-        Self { key: GrammarKey(hash.finalize().into()), watch: Some(Arc::new(watch)), ..self }
+        Self { key: Digester::digest(&(self.key, &watch)), watch: Some(Arc::new(watch)), ..self }
     }
 
     /// What the grammar doesn't say, and is watched beside it.
@@ -85,13 +91,17 @@ impl Grammar {
     /// The grammar's text in llguidance's Lark, if it has one: for people who look into what a constraint becomes.
     #[must_use]
     pub fn lark(&self) -> Option<&str> {
-        self.top.grammars.first()?.lark_grammar.as_deref()
+        self.top().grammars.first()?.lark_grammar.as_deref()
     }
 
     /// Memory it holds, in bytes, about: its text, and the rules and expressions that the text tells of.
     pub(crate) fn bytes(&self) -> usize {
         let text = |part: &GrammarWithLexer| part.lark_grammar.as_ref().map_or(0, String::len);
-        1_024 + 4 * self.top.grammars.iter().map(text).sum::<usize>()
+        1_024
+            + match &self.origin {
+                Origin::Schema(grammar) => grammar.bytes(),
+                _ => 4 * self.top().grammars.iter().map(text).sum::<usize>(),
+            }
     }
 
     /// Identifies the grammar in a cache.
@@ -101,7 +111,10 @@ impl Grammar {
     }
 
     pub(super) fn top(&self) -> &TopLevelGrammar {
-        &self.top
+        self.top.get_or_init(|| match &self.origin {
+            Origin::Schema(grammar) => TopLevelGrammar::from_lark(grammar.to_lark()),
+            _ => unreachable!("all others are made with their text"),
+        })
     }
 
     /// The grammars inside it, where it was composed.
@@ -122,7 +135,7 @@ impl Grammar {
             }
             _ => None,
         };
-        Ok(completed.unwrap_or_else(|| (*self.top).clone()))
+        Ok(completed.unwrap_or_else(|| self.top().clone()))
     }
 
     /// The same, as the engine takes it fastest.
@@ -150,6 +163,27 @@ impl Grammar {
             // Parts have been compiled by themselves before.
             Origin::Lark | Origin::Composed(..) => lark::refusal(message),
         }
+    }
+}
+
+/// SHA-256 over what tells one value from another: values that differ never tell the same.
+struct Digester(Sha256);
+
+impl Digester {
+    fn digest(value: &impl Hash) -> GrammarKey {
+        let mut digester = Self(Sha256::new());
+        value.hash(&mut digester);
+        GrammarKey(digester.0.finalize().into())
+    }
+}
+
+impl Hasher for Digester {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        unreachable!("only the whole digest is asked for")
     }
 }
 

@@ -336,6 +336,19 @@ impl Regular {
         reader.builder.into_regex_limited(root, fuel).ok()
     }
 
+    /// Memory held, in bytes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let all = |parts: &[Self]| parts.iter().map(Self::bytes).sum();
+        size_of::<Self>()
+            + match self {
+                Self::Nothing => 0,
+                Self::Literal(text) | Self::Pattern(text) => text.len(),
+                Self::Concat(parts) | Self::Or(parts) | Self::And(parts) => all(parts),
+                Self::Not(inner) | Self::Repeat(inner, ..) => inner.bytes(),
+                Self::Substring(pieces) => pieces.iter().map(|piece| size_of::<String>() + piece.len()).sum(),
+            }
+    }
+
     /// The expression as the right side of a terminal in llguidance's Lark.
     pub(super) fn to_lark(&self) -> String {
         let mut text = String::new();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct PlaceId(pub(crate) u32);
 
 /// Places to look at; the first is that of the whole text.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Watch {
     pub(crate) places: Vec<Place>,
     /// The JSON Pointer of something that the schema asks for and the grammar alone doesn't keep: unique items, or a
@@ -21,7 +21,7 @@ pub(crate) struct Watch {
 }
 
 /// What holds for the arrays and objects that may stand somewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
     /// No two items are equal.
     pub(crate) unique: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Place {
 }
 
 /// A property that is told by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Named {
     pub(crate) place: Option<PlaceId>,
     /// Whether the grammar would let it come twice.
@@ -52,7 +52,7 @@ pub(crate) struct Named {
 }
 
 /// Which items, once begun, can always become one that wasn't there yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Open {
     /// Strings: any may follow any beginning.
     pub(crate) strings: bool,

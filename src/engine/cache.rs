@@ -58,6 +58,11 @@ impl Cache {
         result.clone()
     }
 
+    /// Drops all entries, but for those that are being compiled.
+    pub(super) fn clear(&self) {
+        self.lock().slots.retain(|_, (slot, _)| slot.get().is_none());
+    }
+
     /// Entries kept, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let kept = self.lock();

@@ -205,6 +205,13 @@ impl Compiler {
         self.cache.size()
     }
 
+    /// Lets go of all grammars and constraints that are kept. Those in use live on where they are used; masks that nobody
+    /// uses any more go when others need their place.
+    pub fn clear(&self) {
+        self.grammars.clear();
+        self.cache.clear();
+    }
+
     /// How often a grammar asked for was compiled already, or was being compiled, and how often it wasn't.
     #[must_use]
     pub fn lookups(&self) -> (u64, u64) {

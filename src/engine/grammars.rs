@@ -67,6 +67,13 @@ impl Grammars {
         Ok(grammar)
     }
 
+    /// Drops all of them.
+    pub(super) fn clear(&self) {
+        let mut kept = self.lock();
+        kept.grammars.clear();
+        kept.bytes = 0;
+    }
+
     /// Grammars kept, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let kept = self.lock();

@@ -31,14 +31,9 @@ pub(super) use emit::{BuildLimits, SchemaGrammar};
 
 use std::sync::Arc;
 
-use llguidance::api::TopLevelGrammar;
 use serde_json::{Value, json};
 
-use super::{
-    ConstraintError, Warning,
-    grammar::{Grammar, Origin},
-    regular,
-};
+use super::{ConstraintError, Warning, grammar::Grammar, regular};
 use crate::limits::Limits;
 pub use number::NumberForms;
 pub(super) use string::{spell, write_class};
@@ -200,8 +195,7 @@ impl JsonSchema {
         let start = analysis.state([root]);
         let (grammar, watch) = emit::emit(&mut analysis, &self.options, start, limits.schema_rules)?;
         warnings.append(&mut analysis.warnings);
-        let text = TopLevelGrammar::from_lark(grammar.to_lark());
-        Ok(Grammar::new(text, Origin::Schema(Arc::new(grammar))).with_watch(watch).with_warnings(warnings))
+        Ok(Grammar::of_schema(grammar).with_watch(watch).with_warnings(warnings))
     }
 }
 

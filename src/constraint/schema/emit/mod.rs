@@ -52,7 +52,7 @@ pub(super) struct Emitter<'e, 'a> {
 }
 
 /// The grammar of a schema.
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 pub(in crate::constraint) struct SchemaGrammar {
     rules: Rules,
     start: RuleId,
@@ -67,6 +67,11 @@ impl SchemaGrammar {
             None => String::new(),
         };
         self.rules.to_lark(self.start, &settings)
+    }
+
+    /// Memory it holds, and what the engine makes of it, in bytes, about.
+    pub(in crate::constraint) fn bytes(&self) -> usize {
+        self.rules.bytes()
     }
 
     /// In the engine's own structures.

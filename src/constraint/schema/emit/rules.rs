@@ -3,7 +3,10 @@
 //! Rules that derive no text are taken out together with every alternative that needs one, so that nothing a model
 //! may begin is without an end.
 
-use std::fmt::{self, Write as _};
+use std::{
+    fmt::{self, Write as _},
+    hash::{Hash, Hasher},
+};
 
 use ahash::HashMap;
 
@@ -18,7 +21,7 @@ pub(super) struct TerminalId(pub(super) usize);
 pub(super) struct RuleId(pub(super) usize);
 
 /// What stands on the right side of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Symbol {
     Terminal(TerminalId),
     Rule(RuleId),
@@ -29,7 +32,7 @@ pub(super) enum Symbol {
 }
 
 /// One right side.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Alternative {
     pub(super) symbols: Vec<Symbol>,
     /// A condition on the rule's parameter.
@@ -37,7 +40,7 @@ pub(super) struct Alternative {
 }
 
 /// The parameter that a rule is given, from that of the rule it stands in. A parameter is 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Parameter {
     /// This one.
     Is(u64),
@@ -50,11 +53,11 @@ pub(super) enum Parameter {
 }
 
 /// Bits of a parameter, from the first to before the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Field(pub(super) usize, pub(super) usize);
 
 /// A condition on a rule's parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Condition {
     /// A bit isn't set, or is.
     Bit(usize, bool),
@@ -120,7 +123,7 @@ impl fmt::Display for Condition {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Hash, Default)]
 pub(super) struct Rule {
     pub(super) parametric: bool,
     pub(super) alternatives: Vec<Alternative>,
@@ -132,6 +135,13 @@ pub(super) struct Rules {
     pub(super) terminals: Vec<Regular>,
     terminal_ids: HashMap<Regular, TerminalId>,
     pub(super) rules: Vec<Rule>,
+}
+
+/// Terminals and rules tell all.
+impl Hash for Rules {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (&self.terminals, &self.rules).hash(hasher);
+    }
 }
 
 impl Alternative {
@@ -173,6 +183,16 @@ impl Rules {
         let rule = self.declare(false);
         self.define(rule, alternatives);
         rule
+    }
+
+    /// Memory held by what they and the grammar made of them tell of, in bytes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let mut symbols = 0;
+        for alternative in self.rules.iter().flat_map(|rule| &rule.alternatives) {
+            symbols += 2;
+            visit(&alternative.symbols, &mut |_| symbols += 1);
+        }
+        128 * (self.rules.len() + symbols) + 4 * self.terminals.iter().map(Regular::bytes).sum::<usize>()
     }
 
     /// How many rules there are.
