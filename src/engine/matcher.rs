@@ -351,6 +351,9 @@ impl Matcher {
                 forced
             }
         };
+        if let Some(shadow) = &mut self.shadow {
+            shadow.check_forced(&self.tokens, &forced)?;
+        }
         if let Some(watcher) = &mut self.watcher {
             forced.truncate(watcher.takes(&forced));
         }

@@ -55,34 +55,56 @@ impl Shadow {
         }
     }
 
+    /// # Errors
+    ///
+    /// [`MatchError::Internal`] where llguidance would force other tokens than `forced` after these.
+    pub(super) fn check_forced(&mut self, tokens: &[TokenId], forced: &[TokenId]) -> Result<(), MatchError> {
+        match self.after(tokens, Guarded::forced) {
+            Ok(plain) if plain != forced => Err(MatchError::Internal(format!(
+                "after {} tokens {forced:?} are forced, but by the engine {plain:?}",
+                tokens.len()
+            ))),
+            Ok(_) | Err(MatchError::TooComplex(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn plain(&mut self, tokens: &[TokenId]) -> Result<TokenMask, MatchError> {
+        let vocab = self.verifier.vocab;
+        self.after(tokens, |parser| Ok(TokenMask::from_words(vocab, parser.mask()?.as_slice())))
+    }
+
+    /// What the plain parser says after some tokens.
+    fn after<T>(
+        &mut self,
+        tokens: &[TokenId],
+        say: impl FnOnce(&mut Guarded) -> Result<T, MatchError>,
+    ) -> Result<T, MatchError> {
         if !tokens.starts_with(&self.consumed) {
             self.parser = None;
         }
-        let mask = self.step(tokens);
-        if mask.is_err() {
+        let said = self.follow(tokens).and_then(say);
+        if said.is_err() {
             self.parser = None;
         }
-        mask
+        said
     }
 
-    fn step(&mut self, tokens: &[TokenId]) -> Result<TokenMask, MatchError> {
-        let parser = match &mut self.parser {
-            Some(parser) => parser,
-            None => {
-                self.consumed.clear();
-                let mut parser = (self.verifier.source)()?.plainly();
-                parser.set_computer(Arc::clone(&self.verifier.computer));
-                self.parser.insert(parser)
-            }
-        };
+    fn follow(&mut self, tokens: &[TokenId]) -> Result<&mut Guarded, MatchError> {
+        if self.parser.is_none() {
+            self.consumed.clear();
+            let mut parser = (self.verifier.source)()?.plainly();
+            parser.set_computer(Arc::clone(&self.verifier.computer));
+            self.parser = Some(parser);
+        }
+        let parser = self.parser.as_mut().expect("it was just made");
         for &id in &tokens[self.consumed.len()..] {
             // As a decoding loop calls it.
             parser.mask()?;
             parser.consume(id)?;
             self.consumed.push(id);
         }
-        Ok(TokenMask::from_words(self.verifier.vocab, parser.mask()?.as_slice()))
+        Ok(parser)
     }
 }
 
