@@ -62,7 +62,6 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     if path.extension().is_some_and(|extension| extension == "gguf") {
         return gguf_vocabulary(path);
     }
-    let json = fs::read(path).map_err(|error| fail(&error))?;
     // The files which say what ends a text usually stand beside it.
     let beside = |name: &str| fs::read(path.with_file_name(name)).ok();
     let config = beside("tokenizer_config.json");
@@ -74,8 +73,13 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Arc<Vocabulary>, Failure> {
     if let Some(template) = template {
         ChatFormat::written(&template).add_hints(&mut hint);
     }
-    let vocabulary = match crate::Config::from_env().cache {
-        Some(cache) => Vocabulary::from_tokenizer_json_kept(&json, &hint, &cache.join("vocabularies")),
+    let folder = crate::Config::from_env().cache.map(|cache| cache.join("vocabularies"));
+    if let Some(kept) = folder.as_ref().and_then(|folder| Vocabulary::kept(path, &hint, folder)) {
+        return Ok(kept);
+    }
+    let json = fs::read(path).map_err(|error| fail(&error))?;
+    let vocabulary = match folder {
+        Some(folder) => Vocabulary::from_tokenizer_json_kept(&json, &hint, &folder),
         None => Vocabulary::from_tokenizer_json(&json, &hint),
     };
     vocabulary.map_err(|error| fail(&error))

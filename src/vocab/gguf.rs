@@ -126,6 +126,7 @@ pub(super) fn read(metadata: &GgufMetadata) -> Result<(Parts, EncoderParts), Voc
         no_stop: format!("looked for {} and the control tokens of {TEMPLATE}", STOPS.join(", ")),
         bos,
         adds_bos: keys.flag(ADD_BOS)?.unwrap_or(adds_bos) && bos.is_some(),
+        fingerprint: None,
     };
     let added_normalized = Vec::new();
     Ok((parts, EncoderParts { added, added_normalized, normalizer, pre_tokenizer, merges, canonical }))

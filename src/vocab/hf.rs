@@ -63,6 +63,7 @@ pub(super) fn read(
             .to_owned(),
         bos,
         adds_bos: bos.is_some() && hint.add_bos.unwrap_or(template.is_some()),
+        fingerprint: None,
     };
     parts.assemble(|| {
         let (merges, canonical) = merges(&file, &specials, &kind)?;

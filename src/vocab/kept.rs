@@ -7,7 +7,8 @@
 //! What isn't kept is the trie, which the engine's library can only make from words.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -22,13 +23,15 @@ use super::{SpecialsHint, VocabError, Vocabulary, hf, packed};
 
 /// Files in the folder; the least recently used goes first.
 const MOST: usize = 8;
+/// Bytes of a file that are read at a time.
+const PIECE: usize = 256 << 10;
 /// Changes with the layout of [`packed`] and with what is read out of a `tokenizer.json`.
-const VERSION: &str = concat!("maskwright vocabulary 1, ", env!("CARGO_PKG_VERSION"), "\n");
+const VERSION: &str = concat!("maskwright vocabulary 2, ", env!("CARGO_PKG_VERSION"), "\n");
 const EXTENSION: &str = "vocabulary";
 
 /// The vocabulary of a file, kept or read.
 pub(super) fn read(json: &[u8], hint: &SpecialsHint, folder: &Path) -> Result<Arc<Vocabulary>, VocabError> {
-    let place = Place { folder, name: name(json, hint) };
+    let place = Place { folder, name: name(json.len() as u64, halves(json), hint) };
     let bytes = place.load();
     if let Some(vocab) = bytes.as_deref().and_then(unpack) {
         return Ok(vocab);
@@ -42,15 +45,39 @@ pub(super) fn read(json: &[u8], hint: &SpecialsHint, folder: &Path) -> Result<Ar
     Ok(vocab)
 }
 
-/// A digest of all that a vocabulary is made from. The file is hashed in two parts at a time.
-fn name(json: &[u8], hint: &SpecialsHint) -> String {
+/// The vocabulary of a file, where it's kept. The file is looked through piece by piece.
+pub(super) fn find(file: &Path, hint: &SpecialsHint, folder: &Path) -> Option<Arc<Vocabulary>> {
+    let length = fs::metadata(file).ok()?.len();
+    let digest = |from: u64, to: u64| {
+        let mut part = fs::File::open(file)?;
+        part.seek(SeekFrom::Start(from))?;
+        let mut part = part.take(to - from);
+        let (mut piece, mut hash) = (vec![0; PIECE], Sha256::new());
+        loop {
+            match part.read(&mut piece)? {
+                0 => return Ok::<_, io::Error>(hash.finalize()),
+                read => hash.update(&piece[..read]),
+            }
+        }
+    };
+    let (left, right) = rayon::join(|| digest(0, length / 2), || digest(length / 2, length));
+    let place = Place { folder, name: name(length, [left.ok()?.into(), right.ok()?.into()], hint) };
+    place.load().as_deref().and_then(unpack)
+}
+
+/// The digests of the two halves of a file.
+fn halves(json: &[u8]) -> [[u8; 32]; 2] {
     let (left, right) = json.split_at(json.len() / 2);
     let (left, right) = rayon::join(|| Sha256::digest(left), || Sha256::digest(right));
+    [left.into(), right.into()]
+}
+
+/// A digest of all that a vocabulary is made from. The file is hashed in two parts at a time.
+fn name(length: u64, halves: [[u8; 32]; 2], hint: &SpecialsHint) -> String {
     let mut hash = Sha256::new();
     hash.update(VERSION);
-    hash.update((json.len() as u64).to_le_bytes());
-    hash.update(left);
-    hash.update(right);
+    hash.update(length.to_le_bytes());
+    halves.iter().for_each(|half| hash.update(half));
     // All its fields, and quoted, so that no two hints are alike.
     hash.update(format!("{hint:?}"));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -68,14 +95,12 @@ fn unpack(bytes: &[u8]) -> Option<Arc<Vocabulary>> {
     let (written, bytes) = bytes.split_first_chunk::<32>()?;
     let (length, bytes) = bytes.split_first_chunk::<8>()?;
     let (vocabulary, encoder) = bytes.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    if digest(length, vocabulary, encoder) != *written {
-        return None;
-    }
-    packed::vocabulary(vocabulary)?.assemble(|| packed::encoder(encoder)).ok()
+    let (parts, sound) =
+        rayon::join(|| packed::vocabulary(vocabulary), || digest(length, vocabulary, encoder) == *written);
+    parts.filter(|_| sound)?.assemble(|| packed::encoder(encoder)).ok()
 }
 
 fn digest(length: &[u8; 8], vocabulary: &[u8], encoder: &[u8]) -> [u8; 32] {
-    let (vocabulary, encoder) = rayon::join(|| Sha256::digest(vocabulary), || Sha256::digest(encoder));
     Sha256::new().chain_update(length).chain_update(vocabulary).chain_update(encoder).finalize().into()
 }
 
@@ -192,6 +217,13 @@ mod tests {
             same(&read(JSON.as_bytes(), &hint(), &folder).unwrap(), &plain);
             assert_eq!(files(&folder).len(), 1);
         }
+        let file = folder.with_extension("json");
+        assert!(find(&file, &hint(), &folder).is_none());
+        fs::write(&file, JSON).unwrap();
+        same(&find(&file, &hint(), &folder).unwrap(), &plain);
+        assert!(find(&file, &SpecialsHint { bos_text: None, ..hint() }, &folder).is_none());
+        fs::write(&file, format!("{JSON} ")).unwrap();
+        assert!(find(&file, &hint(), &folder).is_none());
         let bytes = fs::read(&files(&folder)[0]).unwrap();
         same(&unpack(&bytes).unwrap(), &plain);
     }

@@ -108,6 +108,13 @@ impl Vocabulary {
         kept::read(json, specials, folder)
     }
 
+    /// What [`from_tokenizer_json_kept`](Self::from_tokenizer_json_kept) has kept of a file, without reading that as a whole;
+    /// nothing where nothing is kept, or the file can't be read.
+    #[must_use]
+    pub fn kept(file: &Path, specials: &SpecialsHint, folder: &Path) -> Option<Arc<Self>> {
+        kept::find(file, specials, folder)
+    }
+
     /// Reads the metadata of a GGUF file: `tokenizer.ggml.model` `gpt2` or `llama`.
     ///
     /// Special are the control and unknown tokens, and those that end a text or a turn.

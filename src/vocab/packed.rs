@@ -84,23 +84,29 @@ impl<'a> In<'a> {
 pub(super) fn write_vocabulary(vocab: &Vocabulary) -> Vec<u8> {
     let mut out = Out::default();
     out.length(vocab.size());
-    for (id, &special) in (0..).zip(&vocab.special) {
-        out.flag(special);
+    // In the order in which the trie takes them: what is made after each other lies beside each other.
+    let mut ids: Vec<TokenId> = (0..).zip(&vocab.special).map(|(id, _)| id).collect();
+    ids.sort_by_key(|&id| vocab.env.trie.token(id));
+    for id in ids {
+        out.number(id);
+        out.flag(vocab.is_special(id));
         out.bytes(vocab.bytes(id));
     }
     out.length(vocab.stop_tokens().len());
     vocab.stop_tokens().iter().for_each(|&id| out.number(id));
     out.number(vocab.bos.unwrap_or(NONE));
     out.flag(vocab.adds_bos);
+    out.0.extend_from_slice(&vocab.fingerprint);
     out.0
 }
 
 /// The parts of a vocabulary.
 pub(super) fn vocabulary(bytes: &[u8]) -> Option<Parts> {
     let mut from = In(bytes);
-    let size = from.length(5)?;
+    let size = from.length(9)?;
     let mut table = Table::new(size);
-    for id in 0..TokenId::try_from(size).ok()? {
+    for _ in 0..size {
+        let id = from.number()?;
         let special = from.flag()?;
         let word = from.bytes()?;
         let set = match special {
@@ -113,7 +119,8 @@ pub(super) fn vocabulary(bytes: &[u8]) -> Option<Parts> {
     let stop = (0..from.length(4)?).map(|_| from.number()).collect::<Option<Vec<_>>>()?;
     let bos = from.id()?;
     let adds_bos = from.flag()?;
-    from.0.is_empty().then_some(Parts { table, stop, no_stop: String::new(), bos, adds_bos })
+    let fingerprint = Some(from.take(32)?.try_into().ok()?);
+    from.0.is_empty().then_some(Parts { table, stop, no_stop: String::new(), bos, adds_bos, fingerprint })
 }
 
 /// What [`encoder`] reads; nothing for merges of another kind than a `tokenizer.json` has.

@@ -22,6 +22,8 @@ pub(super) struct Parts {
     pub(super) no_stop: String,
     pub(super) bos: Option<TokenId>,
     pub(super) adds_bos: bool,
+    /// What [`Vocabulary::fingerprint`] will be, where it's known.
+    pub(super) fingerprint: Option<[u8; 32]>,
 }
 
 impl Parts {
@@ -42,7 +44,17 @@ impl Parts {
             merges: Merges::Bytes,
             canonical: true,
         };
-        (Self { table, stop: vec![256], no_stop: String::new(), bos: None, adds_bos: false }, encoder)
+        (
+            Self {
+                table,
+                stop: vec![256],
+                no_stop: String::new(),
+                bos: None,
+                adds_bos: false,
+                fingerprint: None,
+            },
+            encoder,
+        )
     }
 
     /// Puts it together. The trie and the encoder take about as long as each other, and are made at the same time.
@@ -62,8 +74,9 @@ impl Parts {
         }
         let (trie, encoder) = rayon::join(
             || {
-                let trie = env::trie(&words, &stop, self.bos, &self.no_stop);
-                trie.map(|trie| (trie, fingerprint(&words, &special, &stop)))
+                let trie = env::trie(&words, &stop, self.bos, &self.no_stop)?;
+                let hash = self.fingerprint.is_none().then(|| hash(&words, &special, &stop));
+                Ok::<_, VocabError>((trie, hash))
             },
             || {
                 let parts = encoder()?;
@@ -71,9 +84,12 @@ impl Parts {
                 Encoder::new(parts).map(|encoder| (encoder, canonical))
             },
         );
+        // To give back hundreds of thousands of words takes milliseconds, for which nobody need wait.
+        rayon::spawn(move || drop(words));
         let (encoder, canonical) = encoder?;
         let (trie, hash) = trie?;
-        let fingerprint = hash.chain_update([u8::from(canonical)]).finalize().into();
+        let made = hash.map(|hash| hash.chain_update([u8::from(canonical)]).finalize().into());
+        let fingerprint = self.fingerprint.or(made).expect("it is made where it isn't known");
         let env = Arc::new(Env { trie, encoder, canonical });
         Ok(Arc::new(Vocabulary {
             tok_env: env.clone(),
@@ -87,9 +103,9 @@ impl Parts {
     }
 }
 
-/// Each part is preceded by its length, so that no two vocabularies are hashed from the same bytes.
-/// Whether it is canonical comes last.
-fn fingerprint(words: &[Vec<u8>], special: &[bool], stop: &[TokenId]) -> Sha256 {
+/// What a fingerprint is of. Each part is preceded by its length, so that no two vocabularies are hashed from the same
+/// bytes. Whether it is canonical comes last.
+fn hash(words: &[Vec<u8>], special: &[bool], stop: &[TokenId]) -> Sha256 {
     let mut hash = Sha256::new();
     hash.update((words.len() as u64).to_le_bytes());
     for (word, &special) in words.iter().zip(special) {
