@@ -62,7 +62,7 @@ python: fixtures python-build python-lint python-test
 python-build: $(VENV_PYTHON)
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path python/Cargo.toml \
 		--interpreter $(VENV_PYTHON) --out $(WHEELS)
-	$(VENV_PYTHON) -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/maskwright-*.whl
+	$(VENV_PYTHON) -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/maskwright-*-abi3-*.whl
 
 python-lint: $(VENV_PYTHON)
 	cd python && ../$(VENV)/bin/ruff check . && ../$(VENV)/bin/ruff format --check . && ../$(VENV)/bin/mypy
