@@ -68,8 +68,7 @@ impl Masks {
         mask
     }
 
-    /// Sums of products, which take a fraction of the time that hashing word by word does. Masks that aren't equal may
-    /// share a hash.
+    /// Sums of products, which compilers make wide instructions of. Masks that aren't equal may share a hash.
     fn hash(&self, words: &[u32]) -> u64 {
         let mut hash = 0_u64;
         for part in words.chunks(2 * self.factors.len()) {

@@ -1,7 +1,7 @@
 //! Pre-tokenisation of byte-level vocabularies: text cut by patterns, one after the other, and its bytes spelled.
 //!
-//! The `tokenizers` crate does the same, and keeps for every byte where in the text it came from. Most vocabularies
-//! take no more than this, and without that it takes a third of the time; the others are left to the crate.
+//! The `tokenizers` crate does the same, and keeps for every byte where in the text it came from, which nobody asks for
+//! here. Most vocabularies take no more than this; the others are left to the crate.
 
 use std::sync::LazyLock;
 

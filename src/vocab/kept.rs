@@ -65,14 +65,14 @@ pub(super) fn find(file: &Path, hint: &SpecialsHint, folder: &Path) -> Option<Ar
     place.load().as_deref().and_then(unpack)
 }
 
-/// The digests of the two halves of a file.
+/// The digests of the two halves of a file, which are taken at the same time.
 fn halves(json: &[u8]) -> [[u8; 32]; 2] {
     let (left, right) = json.split_at(json.len() / 2);
     let (left, right) = rayon::join(|| Sha256::digest(left), || Sha256::digest(right));
     [left.into(), right.into()]
 }
 
-/// A digest of all that a vocabulary is made from. The file is hashed in two parts at a time.
+/// A digest of all that a vocabulary is made from.
 fn name(length: u64, halves: [[u8; 32]; 2], hint: &SpecialsHint) -> String {
     let mut hash = Sha256::new();
     hash.update(VERSION);
