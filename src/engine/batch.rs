@@ -3,9 +3,10 @@
 //! Masks that are known are handed out on the spot. The others are found by lexer: sequences that share one would
 //! only wait for each other on different threads.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use rayon::prelude::*;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Mutex, PoisonError},
+};
 
 use super::{error::MatchError, matcher::Matcher};
 use crate::token::TokenMask;
@@ -58,7 +59,39 @@ pub fn fill_masks(matchers: &mut [&mut Matcher], masks: &mut Vec<Result<TokenMas
     }
     open.sort_by_key(|open| open.lexer);
     let mut groups: Vec<&mut [Open<'_>]> = open.chunk_by_mut(|a, b| a.lexer == b.lexer).collect();
-    groups.par_iter_mut().for_each(|group| group.iter_mut().for_each(Open::find));
+    share_out(&mut groups, |group| group.iter_mut().for_each(Open::find));
+}
+
+/// Does all of `work` on the threads of rayon's current pool. Each begins with a part of its own, the same one in step after
+/// step, for what the last step has left in its core's caches; who has finished takes from the end of what others have left.
+fn share_out<T: Send>(work: &mut [T], each: impl Fn(&mut T) + Sync) {
+    let threads = rayon::current_num_threads().clamp(1, work.len().max(1));
+    let size = work.len().div_ceil(threads).max(1);
+    let parts: Vec<Mutex<&mut [T]>> = work.chunks_mut(size).map(Mutex::new).collect();
+    let take = |part: usize, from_end: bool| {
+        let mut left = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, rest) = match from_end {
+            false => std::mem::take(&mut *left).split_first_mut()?,
+            true => std::mem::take(&mut *left).split_last_mut()?,
+        };
+        *left = rest;
+        Some(next)
+    };
+    let help = || {
+        let own = rayon::current_thread_index().unwrap_or(0) % parts.len();
+        while let Some(next) = take(own, false) {
+            each(next);
+        }
+        for other in (1..parts.len()).map(|ahead| (own + ahead) % parts.len()) {
+            while let Some(next) = take(other, true) {
+                each(next);
+            }
+        }
+    };
+    rayon::scope(|scope| {
+        (1..parts.len()).for_each(|_| scope.spawn(|_| help()));
+        help();
+    });
 }
 
 /// A mask to be found.

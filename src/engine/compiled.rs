@@ -9,7 +9,6 @@ use super::{
     lexers::{Lexers, Seat},
     masks::Masks,
     matcher::Matcher,
-    parser::Allowed,
     sequence::Sequence,
     verify::{Shadow, Verifier},
 };
@@ -88,12 +87,7 @@ impl CompiledConstraint {
     /// Finds out whether anything may come at all, and what.
     pub(super) fn first_mask(&self) -> Result<(), MatchError> {
         let mut sequence = Sequence::new();
-        let (mask, forced) = sequence.run(self, &[], |parser, seat| {
-            Ok(match parser.allowed(seat.probe())? {
-                Allowed::Forced(ids) => (self.masks.one(ids[0]), ids),
-                Allowed::Any(set, number) => (seat.share_mask(&self.masks, &set, number), Vec::new()),
-            })
-        })?;
+        let (mask, forced) = sequence.run(self, &[], |parser, seat| seat.mask(parser, &self.masks))?;
         let root = self.graph.root();
         self.graph.learn_forced(root, &forced);
         self.graph.learn_mask(root, &mask);

@@ -13,10 +13,14 @@ use std::{
 };
 
 use ahash::RandomState;
-use toktrie::SimpleVob;
 
-use super::{error::MatchError, masks::Masks, parser::Guarded, probe::Probe};
-use crate::token::TokenMask;
+use super::{
+    error::MatchError,
+    masks::Masks,
+    parser::{Allowed, Guarded, Name},
+    probe::Probe,
+};
+use crate::token::{TokenId, TokenMask};
 
 /// Makes parsers at the start of a text, each with a lexer of its own.
 pub(super) type Source = dyn Fn() -> Result<Guarded, MatchError> + Send + Sync;
@@ -27,7 +31,7 @@ pub(super) type ProbeSource = dyn Fn() -> Probe + Send + Sync;
 /// A lexer in use is looked at when so many sequences have ended: that takes waiting for its users.
 const LOOK_AT_LAST: usize = 16;
 
-/// Masks of a lexer that are found by number.
+/// Masks of a lexer that are found by name.
 const MOST_FOUND: usize = 256;
 
 /// The lexers of one constraint.
@@ -45,10 +49,7 @@ pub(super) struct Lexer {
     /// A parser at the start, to be cloned.
     start: Mutex<Guarded>,
     probe: Option<Arc<Probe>>,
-    /// Masks by their number (see [`Allowed`](super::parser::Allowed)) and the stop tokens in them.
-    found: Mutex<HashMap<(u64, u64), TokenMask, RandomState>>,
-    /// Whether a number says all of a mask but its stop tokens.
-    is_told_by_number: bool,
+    found: Mutex<HashMap<Name, TokenMask, RandomState>>,
     users: AtomicUsize,
     spoiled: AtomicBool,
     /// Memory held, in bytes, about, when last looked at.
@@ -146,12 +147,10 @@ impl Lexers {
         if let Some(probe) = &probe {
             parser.set_computer(probe.clone());
         }
-        let is_told_by_number = !parser.names_tokens();
         let lexer = Lexer {
             start: Mutex::new(parser),
             probe,
             found: Mutex::default(),
-            is_told_by_number,
             users: AtomicUsize::new(0),
             spoiled: AtomicBool::new(false),
             bytes: AtomicUsize::new(0),
@@ -243,29 +242,33 @@ impl Seat {
         self.lexer.users.load(Ordering::Relaxed) == 1
     }
 
-    /// The computer of the lexer's masks.
-    pub(super) fn probe(&self) -> Option<&Probe> {
-        self.lexer.probe.as_deref()
-    }
-
-    /// The shared mask of these tokens, which have this number.
-    pub(super) fn share_mask(&self, masks: &Masks, set: &SimpleVob, number: u64) -> TokenMask {
-        let stops = masks.stop.iter().zip(0..u64::BITS).map(|(id, bit)| u64::from(set.is_allowed(id)) << bit);
-        if number == 0 || !self.lexer.is_told_by_number || masks.stop.count() > u64::BITS as usize {
-            return masks.of(set);
+    /// What may come next after what a parser of this lexer has consumed: the mask, shared with all who have an equal one,
+    /// and tokens that must come.
+    ///
+    /// # Errors
+    ///
+    /// The parser's.
+    pub(super) fn mask(
+        &self,
+        parser: &mut Guarded,
+        masks: &Masks,
+    ) -> Result<(TokenMask, Vec<TokenId>), MatchError> {
+        let found = || self.lexer.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let probe = self.lexer.probe.as_deref();
+        let (set, name) = match parser.allowed(probe, |name| found().get(&name).cloned())? {
+            Allowed::Forced(ids) => return Ok((masks.one(ids[0]), ids)),
+            Allowed::Known(mask) => return Ok((mask, Vec::new())),
+            Allowed::Any(set, name) => (set, name),
+        };
+        let mask = masks.of(&set);
+        if let Some(name) = name {
+            let mut found = found();
+            if found.len() >= MOST_FOUND {
+                found.clear();
+            }
+            found.insert(name, mask.clone());
         }
-        let key = (number, stops.sum());
-        let lock = || self.lexer.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = lock().get(&key) {
-            return found.clone();
-        }
-        let mask = masks.of(set);
-        let mut found = lock();
-        if found.len() >= MOST_FOUND {
-            found.clear();
-        }
-        found.insert(key, mask.clone());
-        mask
+        Ok((mask, Vec::new()))
     }
 }
 

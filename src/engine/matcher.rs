@@ -7,7 +7,6 @@ use super::{
     distinct::Watcher,
     error::MatchError,
     graph::Place,
-    parser::Allowed,
     sequence::{Cancel, Sequence},
     verify::Shadow,
 };
@@ -31,7 +30,7 @@ pub struct Matcher {
     complete: bool,
     /// A stop token committed after the text had to end, which the parser knows nothing of.
     closed: bool,
-    /// The last mask that was found out, for it often comes again, and after how many tokens.
+    /// The last mask that was found out, and after how many tokens.
     last: Option<(usize, TokenMask)>,
     shadow: Option<Shadow>,
     /// Follows what the grammar doesn't say. The graph and `last` know nothing of it.
@@ -143,7 +142,9 @@ impl Matcher {
         }
         let mut found = watcher.thin(&mask);
         if found.is_doubtful() {
-            sequence.run(home, tokens, |parser, _| watcher.look_ahead(&mut found, parser))?;
+            sequence.run(home, tokens, |parser, seat| {
+                watcher.look_ahead(&mut found, parser, &|parser| Ok(seat.mask(parser, home.masks())?.0))
+            })?;
         }
         let mask = found.finish(mask)?;
         *thinned = Some((tokens.len(), mask.clone()));
@@ -164,16 +165,8 @@ impl Matcher {
     }
 
     fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
-        let Self { sequence, tokens, last, .. } = self;
-        let mask = sequence.run(home, tokens, |parser, seat| {
-            Ok(match parser.allowed(seat.probe())? {
-                Allowed::Forced(ids) => home.masks().one(ids[0]),
-                Allowed::Any(set, number) => match last {
-                    Some((_, last)) if number == 0 && last.says(set.as_slice()) => last.clone(),
-                    _ => seat.share_mask(home.masks(), &set, number),
-                },
-            })
-        })?;
+        let Self { sequence, tokens, .. } = self;
+        let (mask, _) = sequence.run(home, tokens, |parser, seat| seat.mask(parser, home.masks()))?;
         self.last = Some((self.tokens.len(), mask.clone()));
         Ok(mask)
     }

@@ -8,6 +8,7 @@
 use std::{
     convert::Infallible,
     fmt::Display,
+    num::NonZeroU64,
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -23,8 +24,12 @@ use llguidance::{
 };
 use toktrie::{INVALID_TOKEN, SimpleVob, TokTrie, TokenId};
 
-use super::{error::MatchError, forced::Spellings, probe::Probe};
-use crate::constraint::one_line;
+use super::{
+    error::MatchError,
+    forced::Spellings,
+    probe::{Found, Probe, Wanted},
+};
+use crate::{constraint::one_line, token::TokenMask};
 
 /// A started parser.
 pub(super) struct Guarded {
@@ -38,15 +43,27 @@ pub(super) struct Guarded {
     tokens: Vec<TokenId>,
     /// Whether llguidance's own wrapper of the parser is to answer, whose state ours doesn't follow.
     plain: bool,
+    /// Whether the tokens that may come are those that a [`Probe`] finds and, where the text may end, the stop tokens.
+    is_probed: bool,
 }
 
 /// What may come next.
 pub(super) enum Allowed {
     /// These tokens, one after the other, and no others.
     Forced(Vec<TokenId>),
-    /// Any of these, and a number for the set: [`Question::number`](super::probe::Question::number), as long as stop
-    /// tokens and tokens that the grammar names by number are left out of account.
-    Any(SimpleVob, u64),
+    /// What is known by a name.
+    Known(TokenMask),
+    /// Any of these. What has the same name under the same lexer is the same set.
+    Any(SimpleVob, Option<Name>),
+}
+
+/// A name for the tokens that may come at some place under a lexer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    /// The number of what the lexer's [`Probe`] finds.
+    number: NonZeroU64,
+    /// Whether stop tokens are added.
+    accepting: bool,
 }
 
 /// The engine's panics under one compiler.
@@ -72,8 +89,13 @@ impl Guarded {
     pub(super) fn new(mut parser: TokenParser, panics: Arc<Panics>, spellings: Arc<Spellings>) -> Self {
         parser.start_without_prompt();
         // A parser that hides bytes rewrites what it has forced.
-        let plain = parser.parser.grammar().lexer_spec().has_stop;
-        Self { parser, spoiled: false, panicked: false, panics, spellings, tokens: Vec::new(), plain }
+        let spec = parser.parser.grammar().lexer_spec();
+        let plain = spec.has_stop;
+        // Tokens that the grammar names by number don't show in a lexer's states.
+        let is_probed =
+            spec.token_range_lexemes(&spec.all_lexemes()).is_empty() && spec.eos_ending_lexemes().is_empty();
+        let tokens = Vec::new();
+        Self { parser, spoiled: false, panicked: false, panics, spellings, tokens, plain, is_probed }
     }
 
     /// The same, answering by llguidance's own wrapper alone.
@@ -108,6 +130,7 @@ impl Guarded {
             spellings: Arc::clone(&self.spellings),
             tokens: self.tokens.clone(),
             plain: self.plain,
+            is_probed: self.is_probed,
         }
     }
 
@@ -117,35 +140,67 @@ impl Guarded {
         self.parser.invalidate_bias_cache();
     }
 
-    /// What may come next, by `probe` where there is one. As [`mask`](Self::mask) has it, with less around it.
-    pub(super) fn allowed(&mut self, probe: Option<&Probe>) -> Result<Allowed, MatchError> {
+    /// What may come next, by `probe` where there is one; `known` finds a mask by its name. As [`mask`](Self::mask) has
+    /// it, with less around it.
+    pub(super) fn allowed(
+        &mut self,
+        probe: Option<&Probe>,
+        known: impl FnOnce(Name) -> Option<TokenMask>,
+    ) -> Result<Allowed, MatchError> {
         let forced = self.forced()?;
         if !forced.is_empty() {
             return Ok(Allowed::Forced(forced));
         }
         if self.is_plain() {
-            return Ok(Allowed::Any(self.mask()?, 0));
+            return Ok(Allowed::Any(self.mask()?, None));
         }
-        let (mut set, number) = self.run(|parser| {
+        let Some(probe) = probe.filter(|_| self.is_probed) else {
+            let set = self.run(|parser| {
+                let start = parser.parser.currently_forced_bytes().to_vec();
+                let computer = Arc::clone(&parser.bias_computer);
+                Ok::<_, Infallible>(parser.parser.compute_bias(&*computer, &start))
+            })?;
+            self.look()?;
+            let accepting = self.is_accepting()?;
+            return self.any(set, accepting, None);
+        };
+        let found = self.ask(probe, Wanted::Number)?;
+        let accepting = self.is_accepting()?;
+        let name = |number| Some(Name { number: NonZeroU64::new(number)?, accepting });
+        match found {
+            Some(Found { number, set: Some(set) }) => self.any(set, accepting, name(number)),
+            Some(Found { number, set: None }) => {
+                if let Some(mask) = name(number).and_then(known) {
+                    return Ok(Allowed::Known(mask));
+                }
+                let set = self.ask(probe, Wanted::Set)?.and_then(|found| found.set);
+                self.any(set.ok_or_else(unanswered)?, accepting, name(number))
+            }
+            None => Err(unanswered()),
+        }
+    }
+
+    /// The probe's answer; `None` where there is none, and no error of the parser either.
+    fn ask(&mut self, probe: &Probe, wanted: Wanted) -> Result<Option<Found>, MatchError> {
+        let found = self.run(|parser| {
             // Forced, but no whole token for sure.
             let start = parser.parser.currently_forced_bytes().to_vec();
-            Ok::<_, Infallible>(match probe {
-                Some(probe) => {
-                    let question = probe.question();
-                    (parser.parser.compute_bias(&question, &start), question.number())
-                }
-                None => {
-                    let computer = Arc::clone(&parser.bias_computer);
-                    (parser.parser.compute_bias(&*computer, &start), 0)
-                }
-            })
+            let question = probe.question(start, wanted);
+            // Behind bytes llguidance neither keeps a copy of the set nor adds tokens to it.
+            parser.parser.compute_bias(&question, b"-");
+            Ok::<_, Infallible>(question.answer())
         })?;
         self.look()?;
-        if self.is_accepting()? {
+        Ok(found)
+    }
+
+    /// These tokens, and the stop tokens where the text may end.
+    fn any(&self, mut set: SimpleVob, accepting: bool, name: Option<Name>) -> Result<Allowed, MatchError> {
+        if accepting {
             let trie = self.parser.token_env.tok_trie();
             trie.eos_tokens().iter().filter(|&&id| id != INVALID_TOKEN).for_each(|&id| set.allow_token(id));
         }
-        if set.is_zero() { Err(MatchError::DeadEnd) } else { Ok(Allowed::Any(set, number)) }
+        if set.is_zero() { Err(MatchError::DeadEnd) } else { Ok(Allowed::Any(set, name)) }
     }
 
     /// The same set by llguidance's own wrapper: of one token where one is forced.
@@ -189,8 +244,7 @@ impl Guarded {
     /// Tokens that must follow. The engine answers with none when it fails, too: hence the second look.
     pub(super) fn forced(&mut self) -> Result<Vec<TokenId>, MatchError> {
         let (plain, last) = (self.is_plain(), self.tokens.last().copied());
-        let spellings = Arc::clone(&self.spellings);
-        let ids = self.run(|parser| {
+        let ids = self.run_with(|parser, spellings| {
             Ok::<_, Infallible>(match plain {
                 true => parser.compute_ff_tokens(),
                 false => spellings.forced(&mut parser.parser, last),
@@ -241,12 +295,6 @@ impl Guarded {
         self.parser.grammar_warnings()
     }
 
-    /// Whether the grammar names tokens by number, on which a lexer's states don't depend.
-    pub(super) fn names_tokens(&self) -> bool {
-        let spec = self.parser.parser.grammar().lexer_spec();
-        !spec.token_range_lexemes(&spec.all_lexemes()).is_empty()
-    }
-
     /// Bytes the lexer holds by its own count, and its states. Waits for the lexer.
     pub(super) fn lexer_size(&mut self) -> (usize, usize) {
         // The count takes the lexer's lock, which a panic under another parser may have poisoned meanwhile.
@@ -270,8 +318,15 @@ impl Guarded {
         &mut self,
         step: impl FnOnce(&mut TokenParser) -> Result<T, E>,
     ) -> Result<T, MatchError> {
-        let parser = &mut self.parser;
-        let result = match catch_unwind(AssertUnwindSafe(|| Ok(step(parser)))) {
+        self.run_with(|parser, _| step(parser))
+    }
+
+    fn run_with<T, E: Display>(
+        &mut self,
+        step: impl FnOnce(&mut TokenParser, &Spellings) -> Result<T, E>,
+    ) -> Result<T, MatchError> {
+        let Self { parser, spellings, .. } = self;
+        let result = match catch_unwind(AssertUnwindSafe(|| Ok(step(parser, spellings)))) {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => {
                 (self.spoiled, self.panicked) = (true, true);
@@ -297,6 +352,11 @@ impl Guarded {
             _ => MatchError::Internal(one_line(message)),
         }
     }
+}
+
+/// A probe doesn't answer where the parser was cancelled or its lexer failed, and the parser says so.
+fn unanswered() -> MatchError {
+    MatchError::Internal("a mask was neither found nor refused".into())
 }
 
 /// Computes nothing.

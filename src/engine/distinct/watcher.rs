@@ -7,10 +7,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    super::{
-        error::MatchError,
-        parser::{Allowed, Guarded},
-    },
+    super::{error::MatchError, parser::Guarded},
     scan::{Mark, Mode, Scan},
     tokens::Tokens,
 };
@@ -27,6 +24,9 @@ const ALL_LOOKS: usize = 256;
 const FEW: usize = 256;
 /// Tokens tried as the way out of a beginning, before the parser is asked.
 const TRIES: usize = 32;
+
+/// What a parser allows.
+pub(in super::super) type MaskOf<'a> = dyn Fn(&mut Guarded) -> Result<TokenMask, MatchError> + 'a;
 
 /// A watch and how far its text is.
 #[derive(Debug, Clone)]
@@ -150,17 +150,19 @@ impl Watcher {
         doubtful
     }
 
-    /// Takes out of the doubtful tokens those that `parser`, after the same tokens, sees no way out of.
+    /// Takes out of the doubtful tokens those that `parser`, after the same tokens, sees no way out of; `mask` is what it
+    /// allows.
     pub(in super::super) fn look_ahead(
         &mut self,
         thinned: &mut Thinned,
         parser: &Guarded,
+        mask: &MaskOf<'_>,
     ) -> Result<(), MatchError> {
         let mut all = ALL_LOOKS;
         for id in std::mem::take(&mut thinned.doubtful) {
             let mut looks = LOOKS.min(all);
             let before = looks;
-            if !self.leads_out(id, parser, &mut looks)? {
+            if !self.leads_out(id, parser, mask, &mut looks)? {
                 thinned.words[id as usize / 32] &= !(1 << (id % 32));
                 thinned.changed = true;
             }
@@ -169,13 +171,19 @@ impl Watcher {
         Ok(())
     }
 
-    fn leads_out(&mut self, id: TokenId, parser: &Guarded, looks: &mut usize) -> Result<bool, MatchError> {
+    fn leads_out(
+        &mut self,
+        id: TokenId,
+        parser: &Guarded,
+        mask: &MaskOf<'_>,
+        looks: &mut usize,
+    ) -> Result<bool, MatchError> {
         if *looks == 0 {
             return Ok(true);
         }
         *looks -= 1;
         let mut parser = parser.shallow_clone();
-        let allowed = match Self::allowed_after(&mut parser, id) {
+        let allowed = match Self::allowed_after(&mut parser, id, mask) {
             Ok(allowed) => allowed,
             // A limit was met that the text itself may never meet; but a lexer that failed is everyone's.
             Err(MatchError::Cancelled) => return Err(MatchError::Cancelled),
@@ -192,7 +200,7 @@ impl Watcher {
         }
         let mut tight = Vec::new();
         let mut out = false;
-        for next in allowed {
+        for next in allowed.iter() {
             if vocab.is_special(next) {
                 out = vocab.stop_tokens().contains(&next);
             } else if self.takes(&[next]) == 1 {
@@ -204,7 +212,7 @@ impl Watcher {
             }
         }
         for next in tight.into_iter().filter(|_| !out).collect::<Vec<_>>() {
-            match self.leads_out(next, &parser, looks) {
+            match self.leads_out(next, &parser, mask, looks) {
                 Ok(false) => {}
                 result => {
                     self.scan.go_back(mark);
@@ -217,15 +225,16 @@ impl Watcher {
     }
 
     /// What the grammar allows after one token more; nothing where the text may or must end.
-    fn allowed_after(parser: &mut Guarded, id: TokenId) -> Result<Option<Vec<TokenId>>, MatchError> {
+    fn allowed_after(
+        parser: &mut Guarded,
+        id: TokenId,
+        mask: &MaskOf<'_>,
+    ) -> Result<Option<TokenMask>, MatchError> {
         parser.consume(id)?;
         if parser.is_stopped() {
             return Ok(None);
         }
-        Ok(Some(match parser.allowed(None)? {
-            Allowed::Forced(ids) => vec![ids[0]],
-            Allowed::Any(set, _) => both(set.as_slice(), set.as_slice()).collect(),
-        }))
+        mask(parser).map(Some)
     }
 
     fn is_tight_after(&mut self, id: TokenId) -> bool {

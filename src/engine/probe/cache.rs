@@ -7,6 +7,7 @@ use llguidance::{derivre::StateID, earley::ParserRecognizer};
 use toktrie::{Recognizer, SimpleVob};
 
 use super::{
+    Found, Wanted,
     slices::{Choice, SPACE, Slices, TEXT},
     states::{Cell, States},
     trie::Trie,
@@ -27,20 +28,9 @@ struct Entry {
     inside: SimpleVob,
     trie: Choice,
     level: Arc<Level>,
-    /// Masks by the parser's answers.
-    finished: HashMap<Box<[u32]>, Finished, RandomState>,
+    /// Numbers of masks by the parser's answers.
+    numbers: HashMap<Box<[u32]>, u64, RandomState>,
 }
-
-/// A mask that was found, and its number.
-#[derive(Debug)]
-struct Finished {
-    /// Absent where few tokens have to be added to those that stay inside.
-    mask: Option<SimpleVob>,
-    number: u64,
-}
-
-/// As many tokens are added anew each time: a mask of its own takes kilobytes, which the processor hasn't seen yet.
-const FEW_ADDED: usize = 512;
 
 /// What is below the nodes of a point, once the parser has gone to a lexer state.
 #[derive(Debug)]
@@ -97,13 +87,14 @@ impl Cache {
         self.states.bytes() + self.lists.bytes() + self.bytes
     }
 
-    /// The mask at the parser's place, and a number for it; `None` where it was cancelled or its lexer failed.
-    pub(super) fn mask(
+    /// The mask at the parser's place behind `start`; `None` where it was cancelled or its lexer failed.
+    pub(super) fn find(
         &mut self,
         slices: &Slices,
         rec: &mut ParserRecognizer<'_>,
         start: &[u8],
-    ) -> Option<(SimpleVob, u64)> {
+        wanted: Wanted,
+    ) -> Option<Found> {
         if self.bytes() > self.most_bytes {
             self.forget();
         }
@@ -122,33 +113,26 @@ impl Cache {
             return None;
         }
         let entry = &mut self.entries[at];
-        let known = entry.finished.get(self.answers.as_slice());
-        let whole = known.and_then(|finished| finished.mask.as_ref());
-        let mut set = SimpleVob::clone(whole.unwrap_or(&entry.inside));
-        let number = known.map_or(self.last_number + 1, |finished| finished.number);
-        if whole.is_none() {
-            let mut added = 0;
-            add(&self.below, &level, &mut self.answers.iter().copied(), &mut |tokens| {
-                added += tokens.len();
-                tokens.iter().for_each(|&token| set.allow_token(token));
-            });
-            set.disallow_token(slices.whole().filler());
-            if known.is_none() {
-                let mask = (added > FEW_ADDED).then(|| set.clone());
-                self.bytes += mask.as_ref().map_or(0, |mask| mask.as_slice().len() * 4);
-                self.bytes += self.answers.len() * 4 + 96;
-                self.last_number = number;
-                entry.finished.insert(self.answers.as_slice().into(), Finished { mask, number });
-            }
+        // Tokens that only the parser could decide aren't among the answers.
+        let known = match self.decided.is_empty() {
+            true => entry.numbers.get(self.answers.as_slice()).copied(),
+            false => Some(0),
+        };
+        if let (Some(number @ 1..), Wanted::Number) = (known, wanted) {
+            return Some(Found { number, set: None });
         }
-        if self.decided.is_empty() {
-            return Some((set, number));
-        }
-        for &token in &self.decided {
-            set.allow_token(token);
-        }
-        set.disallow_token(slices.whole().filler());
-        Some((set, 0))
+        let mut set = entry.inside.clone();
+        let mut allow = |tokens: &[u32]| tokens.iter().for_each(|&token| set.allow_token(token));
+        add(&self.below, &level, &mut self.answers.iter().copied(), &mut allow);
+        allow(&self.decided);
+        slices.clean(&mut set);
+        let number = known.unwrap_or_else(|| {
+            self.bytes += self.answers.len() * 4 + 96;
+            self.last_number += 1;
+            entry.numbers.insert(self.answers.as_slice().into(), self.last_number);
+            self.last_number
+        });
+        Some(Found { number, set: Some(set) })
     }
 
     /// The entry of the parser's lexer state, made if need be.
@@ -203,7 +187,7 @@ impl Cache {
         inside.disallow_token(trie.filler());
         self.bytes += inside.as_slice().len() * 4 + level.bytes() + start.len() + 192;
         let at = self.entries.len();
-        self.entries.push(Entry { state: number, inside, trie: choice, level, finished: HashMap::default() });
+        self.entries.push(Entry { state: number, inside, trie: choice, level, numbers: HashMap::default() });
         if start.is_empty() {
             self.recent[choice.index()].push(at);
             self.by_state.insert(number, at);

@@ -22,10 +22,7 @@ mod states;
 mod trie;
 mod walk;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use llguidance::earley::{BiasComputer, ParserRecognizer};
 use toktrie::{SimpleVob, TokEnv, TokTrie};
@@ -40,10 +37,28 @@ pub(super) struct Probe {
     cache: Mutex<Cache>,
 }
 
-/// One question to a [`Probe`].
+/// One question to a [`Probe`], to be put while the parser computes a mask; it takes no notice of the mask itself.
 pub(super) struct Question<'a> {
     probe: &'a Probe,
-    number: AtomicU64,
+    start: Vec<u8>,
+    wanted: Wanted,
+    answer: Mutex<Option<Found>>,
+}
+
+/// What is to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The number of the set, and the set only if there is none yet.
+    Number,
+    /// The set.
+    Set,
+}
+
+/// The tokens that may come, or their number alone: under one probe equal numbers come with equal sets, 0 with any.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) number: u64,
+    pub(super) set: Option<SimpleVob>,
 }
 
 impl Probe {
@@ -52,8 +67,9 @@ impl Probe {
         Self { slices, env, cache: Mutex::new(Cache::new(most_bytes)) }
     }
 
-    pub(super) fn question(&self) -> Question<'_> {
-        Question { probe: self, number: AtomicU64::new(0) }
+    /// A question for the place behind `start`, which is forced.
+    pub(super) fn question(&self, start: Vec<u8>, wanted: Wanted) -> Question<'_> {
+        Question { probe: self, start, wanted, answer: Mutex::default() }
     }
 
     /// Memory held, in bytes, about.
@@ -63,25 +79,19 @@ impl Probe {
 }
 
 impl Question<'_> {
-    /// A number that tells masks apart which the computer handed out: equal numbers come with equal masks. 0 where
-    /// nothing is known.
-    pub(super) fn number(&self) -> u64 {
-        self.number.load(Ordering::Relaxed)
+    /// What was found; `None` where the parser was cancelled or its lexer failed.
+    pub(super) fn answer(self) -> Option<Found> {
+        self.answer.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl BiasComputer for Question<'_> {
-    fn compute_bias(&self, rec: &mut ParserRecognizer<'_>, start: &[u8]) -> SimpleVob {
+    fn compute_bias(&self, rec: &mut ParserRecognizer<'_>, _: &[u8]) -> SimpleVob {
         // Under the lexer's lock already, so that nobody waits here. After a panic the lexer isn't used again.
         let mut cache = self.probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((set, number)) = cache.mask(&self.probe.slices, rec, start) {
-            self.number.store(number, Ordering::Relaxed);
-            return set;
-        }
-        // Cancelled or out of fuel, and the result won't be looked at; or an invariant is broken.
-        let mut set = self.trie().alloc_token_set();
-        self.trie().add_bias(rec, &mut set, start);
-        set
+        let found = cache.find(&self.probe.slices, rec, &self.start, self.wanted);
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        self.probe.slices.nothing()
     }
 
     fn trie(&self) -> &TokTrie {
@@ -91,7 +101,15 @@ impl BiasComputer for Question<'_> {
 
 impl BiasComputer for Probe {
     fn compute_bias(&self, rec: &mut ParserRecognizer<'_>, start: &[u8]) -> SimpleVob {
-        self.question().compute_bias(rec, start)
+        let question = self.question(start.to_vec(), Wanted::Set);
+        question.compute_bias(rec, start);
+        if let Some(set) = question.answer().and_then(|found| found.set) {
+            return set;
+        }
+        // Cancelled or out of fuel, and the result won't be looked at; or an invariant is broken.
+        let mut set = self.trie().alloc_token_set();
+        self.trie().add_bias(rec, &mut set, start);
+        set
     }
 
     fn trie(&self) -> &TokTrie {

@@ -24,6 +24,8 @@ pub(in crate::engine) struct Slices {
     masks: Vec<SimpleVob>,
     /// By [`Choice::index`]; made when first needed.
     leftover: [OnceLock<Trie>; 8],
+    /// The token of the byte that marks special tokens, which may not come by itself.
+    marker: Option<u32>,
 }
 
 /// The slices that are allowed as a whole.
@@ -57,7 +59,11 @@ impl Slices {
         if masks.len() != TEXT.len() + 1 {
             return Err(format!("{} slices instead of {}", masks.len(), TEXT.len() + 1));
         }
-        Ok(Self { whole, masks, leftover: Default::default() })
+        let marker = match trie.greedy_tokenize(&[TokTrie::SPECIAL_TOKEN_MARKER])[..] {
+            [marker] => Some(marker),
+            _ => None,
+        };
+        Ok(Self { whole, masks, leftover: Default::default(), marker })
     }
 
     /// The expressions, in the order of the parser's extra lexemes.
@@ -99,6 +105,19 @@ impl Slices {
         self.leftover[choice.index()].get_or_init(|| {
             self.whole.filter(|token| !choice.slices().any(|slice| self.masks[slice].is_allowed(token)))
         })
+    }
+
+    /// A set without tokens, as short as llguidance takes it: it looks for the marker in there.
+    pub(super) fn nothing(&self) -> SimpleVob {
+        SimpleVob::alloc(self.marker.map_or(0, |marker| marker as usize + 1))
+    }
+
+    /// Forbids what no set has: the filler, and the marker by itself.
+    pub(super) fn clean(&self, set: &mut SimpleVob) {
+        set.disallow_token(self.whole.filler());
+        if let Some(marker) = self.marker {
+            set.disallow_token(marker);
+        }
     }
 
     /// Allows the tokens of the choice.
