@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{error::MatchError, matcher::Matcher};
-use crate::token::TokenMask;
+use crate::token::{TokenId, TokenMask};
 
 /// Fewer masks to find than this aren't worth a second thread.
 const WORTH_IT: usize = 4;
@@ -60,6 +60,38 @@ pub fn fill_masks(matchers: &mut [&mut Matcher], masks: &mut Vec<Result<TokenMas
     open.sort_by_key(|open| open.lexer);
     let mut groups: Vec<&mut [Open<'_>]> = open.chunk_by_mut(|a, b| a.lexer == b.lexer).collect();
     share_out(&mut groups, |group| group.iter_mut().for_each(Open::find));
+}
+
+/// Commits a token to each of `matchers`, as [`Matcher::commit`] does, and puts what comes of it into `results`, in their
+/// order; what was in there is dropped.
+///
+/// Each matcher is best committed to where its mask is found: so this is quicker than committing on one thread, and so are
+/// the masks after it.
+///
+/// # Panics
+///
+/// There aren't as many `ids` as matchers.
+pub fn commit_each(
+    matchers: &mut [&mut Matcher],
+    ids: &[TokenId],
+    results: &mut Vec<Result<(), MatchError>>,
+) {
+    assert_eq!(matchers.len(), ids.len(), "one token for each matcher");
+    results.clear();
+    results.resize(matchers.len(), Ok(()));
+    let mut all: Vec<(Option<usize>, &mut Matcher, TokenId, &mut Result<(), MatchError>)> = matchers
+        .iter_mut()
+        .zip(ids)
+        .zip(results)
+        .map(|((matcher, &id), result)| (matcher.sit_down(), &mut **matcher, id, result))
+        .collect();
+    all.sort_by_key(|one| one.0);
+    let mut groups: Vec<&mut [_]> = all.chunk_by_mut(|a, b| a.0 == b.0).collect();
+    share_out(&mut groups, |group| {
+        for (_, matcher, id, result) in group.iter_mut() {
+            **result = guarded(|| matcher.commit(&[*id]));
+        }
+    });
 }
 
 /// Does all of `work` on the threads of rayon's current pool. Each begins with a part of its own, the same one in step after

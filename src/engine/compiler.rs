@@ -6,9 +6,8 @@ use std::sync::{
 };
 
 use llguidance::{
-    ParserFactory, TokenParser,
     api::GrammarInit,
-    earley::{BiasComputer, SlicedBiasComputer},
+    earley::{BiasComputer, CGrammar, SlicedBiasComputer},
 };
 use toktrie::TokEnv;
 
@@ -22,9 +21,9 @@ use super::{
     graph::Graph,
     lexers::{Lexers, ProbeSource, Source},
     masks::Masks,
-    parser::{Guarded, Panics},
+    parser::Panics,
+    parsers::Parsers,
     probe::{Probe, Slices},
-    veiled::Veiled,
     verify::Verifier,
 };
 use crate::{
@@ -62,12 +61,11 @@ static CORES: LazyLock<usize> =
 
 /// What parsers of one vocabulary are made with.
 struct Engine {
-    factory: ParserFactory,
+    parsers: Parsers,
     env: TokEnv,
     vocab: Arc<Vocabulary>,
     limits: Limits,
     slices: Arc<Slices>,
-    spellings: Arc<Spellings>,
     /// For what is watched beside grammars.
     tokens: Arc<Tokens>,
     panics: Arc<Panics>,
@@ -113,30 +111,17 @@ impl Compiler {
         limits: Limits,
         options: CompilerOptions,
     ) -> Result<Self, CompileError> {
-        let veiled = Arc::new(Veiled::new(Arc::clone(vocab.env())));
-        let env: TokEnv = veiled.clone();
-        let mut factory = ParserFactory::new_simple(&env)
-            .map_err(|error| CompileError::Vocabulary(one_line(&error.to_string())))?;
-        // Every parser is given another computer of masks than the factory's.
-        veiled.open();
-        // By default the engine writes warnings to stderr, and the grammar and the text so far into its errors.
-        factory.quiet();
-        let engine = factory.limits_mut();
-        engine.verbose_errors = false;
-        engine.max_items_in_row = limits.items_in_row;
-        engine.initial_lexer_fuel = limits.compile_fuel;
-        engine.step_lexer_fuel = limits.mask_fuel;
-        engine.step_max_items = limits.mask_items;
-        engine.max_lexer_states = limits.lexer_states;
-        engine.max_grammar_size = limits.grammar_symbols;
+        let env = Arc::clone(vocab.env());
         let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
+        let panics = Arc::new(Panics::new(options.verify_masks));
+        let spellings = Arc::new(Spellings::new(Arc::clone(&env), Arc::clone(&slices)));
+        let parsers =
+            Parsers::new(&env, &limits, Arc::clone(&panics), spellings).map_err(CompileError::Vocabulary)?;
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
-        let panics = Arc::new(Panics::new(options.verify_masks));
-        let spellings = Arc::new(Spellings::new(Arc::clone(&env), Arc::clone(&slices)));
         let plain = OnceLock::new();
-        let engine = Engine { factory, env, vocab, limits, slices, spellings, tokens, panics, plain };
+        let engine = Engine { parsers, env, vocab, limits, slices, tokens, panics, plain };
         let grammars = Grammars::new(engine.limits.cache_entries, engine.limits.grammar_cache_bytes);
         let (asked, missed) = Default::default();
         Ok(Self { engine: Arc::new(engine), options, masks, cache, grammars, asked, missed })
@@ -244,8 +229,8 @@ impl Compiler {
                 error => error,
             })?;
         }
-        let parser = create_parser(&engine.factory, init).map_err(|error| grammar.refusal(&error))?;
-        let mut parser = Guarded::new(parser, Arc::clone(&engine.panics), Arc::clone(&engine.spellings));
+        let compiled = engine.parsers.grammar(init).map_err(|error| grammar.refusal(&error))?;
+        let mut parser = engine.parsers.parser(&compiled).map_err(|error| grammar.refusal(&error))?;
         let mut warnings: Vec<String> = grammar.warnings().iter().map(ToString::to_string).collect();
         warnings.extend(parser.warnings());
         if parser.is_accepting().unwrap_or(false) {
@@ -253,7 +238,7 @@ impl Compiler {
                 .push("the constraint accepts the empty text, so that a reply may be nothing at all".into());
         }
         let plain = parser.hides_bytes().then(|| engine.plain()).transpose()?;
-        let source = self.source(grammar.clone(), plain.clone());
+        let source = self.source(compiled, plain.clone());
         if let Some(plain) = &plain {
             parser.set_computer(Arc::clone(plain));
         }
@@ -263,7 +248,12 @@ impl Compiler {
         });
         let limits = &engine.limits;
         let verifier = match self.options.verify_masks {
-            true => Some(Verifier::new(Arc::clone(&source), engine.plain()?, engine.vocab.size())),
+            true => {
+                // By the engine's own way through the text, so that ours past it is compared, too.
+                let whole = GrammarInit::Serialized(grammar.complete(&engine.vocab)?);
+                let whole = engine.parsers.grammar(whole).map_err(|error| grammar.refusal(&error))?;
+                Some(Verifier::new(self.source(whole, plain), engine.plain()?, engine.vocab.size()))
+            }
             false => None,
         };
         let lexers = Lexers::new(
@@ -293,45 +283,18 @@ impl Compiler {
         Ok(constraint)
     }
 
-    /// Compiles the grammar once more, for a lexer of its own. That is rare, so that what the engine takes isn't kept.
-    fn source(&self, grammar: Grammar, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
+    /// Makes parsers of the same grammar, with lexers of their own.
+    fn source(&self, grammar: Arc<CGrammar>, plain: Option<Arc<dyn BiasComputer>>) -> Arc<Source> {
         let engine = Arc::clone(&self.engine);
         Arc::new(move || {
-            let internal = |error: &dyn std::fmt::Display| MatchError::Internal(one_line(&error.to_string()));
-            let init = grammar.init(&engine.vocab, &engine.limits).map_err(|error| internal(&error))?;
-            let parser = create_parser(&engine.factory, init).map_err(|error| internal(&error))?;
-            let mut parser = Guarded::new(parser, Arc::clone(&engine.panics), Arc::clone(&engine.spellings));
+            let internal = |error: String| MatchError::Internal(one_line(&error));
+            let mut parser = engine.parsers.parser(&grammar).map_err(internal)?;
             if let Some(plain) = &plain {
                 parser.set_computer(Arc::clone(plain));
             }
             Ok(parser)
         })
     }
-}
-
-/// The engine follows a chain of rules by recursion, and a schema's may be thousands long: so a large grammar gets a
-/// large stack.
-fn create_parser(factory: &ParserFactory, init: GrammarInit) -> Result<TokenParser, String> {
-    const SMALL: usize = 16 << 10;
-    const STACK: usize = 1 << 30;
-    let bytes = match &init {
-        GrammarInit::Internal(..) => 0,
-        GrammarInit::Serialized(top) => {
-            top.grammars.iter().filter_map(|part| part.lark_grammar.as_ref()).map(String::len).sum()
-        }
-    };
-    let create = || factory.create_parser_from_init_default(init).map_err(|error| error.to_string());
-    if bytes <= SMALL {
-        return create();
-    }
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, create);
-        let worker = worker.map_err(|error| error.to_string())?;
-        match worker.join() {
-            Ok(parser) => parser,
-            Err(_) => Err("the engine failed on this grammar".to_owned()),
-        }
-    })
 }
 
 fn refused(grammar: &Grammar, message: &str) -> ConstraintError {

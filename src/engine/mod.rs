@@ -27,14 +27,14 @@ mod graph;
 mod lexers;
 mod masks;
 mod matcher;
-
 mod parser;
+mod parsers;
 mod probe;
 mod sequence;
 mod veiled;
 mod verify;
 
-pub use batch::fill_masks;
+pub use batch::{commit_each, fill_masks};
 pub use compiled::CompiledConstraint;
 pub use compiler::{Compiler, CompilerOptions};
 pub use error::{CompileError, MatchError};

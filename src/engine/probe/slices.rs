@@ -12,6 +12,8 @@ use toktrie::{SimpleVob, TokTrie};
 
 use super::trie::Trie;
 
+/// Number of slices.
+pub(super) const SLICES: usize = 4;
 /// Slice of white space; the others are of text without quotes: of up to 10 characters, of up to 30, of any length.
 pub(super) const SPACE: usize = 0;
 /// From the largest down.
@@ -56,8 +58,8 @@ impl Slices {
             .par_iter()
             .map(|expression| Self::matching(&whole, expression))
             .collect::<Result<Vec<_>, _>>()?;
-        if masks.len() != TEXT.len() + 1 {
-            return Err(format!("{} slices instead of {}", masks.len(), TEXT.len() + 1));
+        if masks.len() != SLICES {
+            return Err(format!("{} slices instead of {SLICES}", masks.len()));
         }
         let marker = match trie.greedy_tokenize(&[TokTrie::SPECIAL_TOKEN_MARKER])[..] {
             [marker] => Some(marker),

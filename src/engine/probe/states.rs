@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use ahash::RandomState;
 use llguidance::{derivre::StateID, earley::ParserRecognizer};
 
+use super::slices::SLICES;
+
 /// Lexemes that a state may be in the middle of, at most, for [`States::accepted`] to tell apart which of them end.
 const TELL_APART: usize = 12;
 
@@ -173,7 +175,7 @@ impl States {
         let any = *self.any_lexeme.get_or_insert_with(|| {
             let spec = rec.lexer().lexer_spec();
             let mut lexemes = spec.all_lexemes();
-            for slice in 0..spec.num_extra_lexemes {
+            for slice in 0..SLICES {
                 lexemes.remove(spec.extra_lexeme(slice));
             }
             rec.lexer_mut().start_state(&lexemes)

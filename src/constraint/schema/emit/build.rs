@@ -1,13 +1,15 @@
 //! The grammar in the engine's own structures, without a detour through text: reading Lark costs the engine most of a
 //! millisecond however short the text.
 
-use ahash::{HashMap, HashMapExt as _};
+use std::sync::{Mutex, PoisonError};
 
+use ahash::{HashMap, HashMapExt as _};
 use llguidance::{
     api::{GrammarInit, SkipSpec},
     derivre::RegexAst,
     earley::{
-        Grammar, ParamCond, ParamExpr, ParamRef, ParamValue, SymIdx, SymbolProps, lexerspec::LexerSpec,
+        Grammar, ParamCond, ParamExpr, ParamRef, ParamValue, SlicedBiasComputer, SymIdx, SymbolProps,
+        lexerspec::{LexemeClass, LexerSpec},
     },
 };
 
@@ -27,14 +29,14 @@ pub(in crate::constraint) struct BuildLimits {
 pub(super) fn build(
     rules: &Rules,
     start: RuleId,
-    skip: Option<&str>,
+    skip: Option<&'static str>,
     limits: BuildLimits,
 ) -> Result<GrammarInit, String> {
     let message = |error: &dyn std::fmt::Display| error.to_string();
-    let mut lexer = LexerSpec::new().map_err(|error| message(&error))?;
-    let mut reader = Reader::new();
+    let Beginning { mut lexer, class, mut reader } = Beginning::of(skip)?;
     let mut expressions = vec![None; rules.terminals.len()];
     let (reached, used) = rules.reached(start);
+    let inlined = rules.inlined(start, &reached);
     for (index, language) in rules.terminals.iter().enumerate().filter(|(index, _)| used[*index]) {
         expressions[index] = Some(reader.expression(language)?);
         if reader.builder.exprset().cost() > limits.fuel {
@@ -42,18 +44,14 @@ pub(super) fn build(
         }
     }
     lexer.regex_builder = reader.builder;
-    let skip = match skip {
-        Some(pattern) => SkipSpec::once(RegexAst::Regex(pattern.to_owned())),
-        None => SkipSpec::unbounded(RegexAst::NoMatch),
-    };
-    let class = lexer.setup_lexeme_class_with_skip(skip).map_err(|error| message(&error))?;
     let props = || SymbolProps { grammar_id: class, ..SymbolProps::default() };
     let mut grammar = Grammar::new(None);
     // The first symbol is the start.
     let root = grammar.fresh_symbol_ext("start", props());
     grammar.sym_props_mut(root).is_start = true;
     let mut symbols = vec![None; rules.rules.len()];
-    for (index, rule) in rules.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+    let kept = || rules.rules.iter().enumerate().filter(|(index, _)| reached[*index] && !inlined[*index]);
+    for (index, rule) in kept() {
         let symbol = grammar.fresh_symbol_ext(&format!("r{index}"), props());
         if rule.parametric {
             grammar.make_parametric(symbol).map_err(|error| message(&error))?;
@@ -75,8 +73,11 @@ pub(super) fn build(
             return Err(format!("its patterns take more work than the limit of {}", limits.fuel));
         }
     }
-    let mut builder = Builder { grammar, props: props(), symbols, terminals, repeats: HashMap::new() };
-    for (index, rule) in rules.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+    lexer.num_extra_lexemes = lexer.lexemes.len() - Beginning::FIRST_SLICE;
+    let repeats = HashMap::new();
+    let mut builder =
+        Builder { rules, inlined: &inlined, grammar, props: props(), symbols, terminals, repeats };
+    for (index, rule) in kept() {
         let Some(symbol) = builder.symbols[index] else { continue };
         for alternative in &rule.alternatives {
             let right = builder.right(&alternative.symbols)?;
@@ -93,9 +94,53 @@ pub(super) fn build(
     Ok(GrammarInit::Internal(builder.grammar, lexer))
 }
 
+/// A lexer of no terminals yet, but the engine's slices, and what they and common expressions were read into: to copy it
+/// takes less time than to make it.
+#[derive(Clone)]
+struct Beginning {
+    lexer: LexerSpec,
+    class: LexemeClass,
+    reader: Reader,
+}
+
+impl Beginning {
+    /// The first lexeme is the white space. The engine looks for the slices at the end of all, from as many lexemes before
+    /// it as it's told that there are slices: hence the number of slices is that of all lexemes that follow.
+    const FIRST_SLICE: usize = 1;
+
+    fn of(skip: Option<&'static str>) -> Result<Self, String> {
+        static MADE: Mutex<Vec<(Option<&str>, Beginning)>> = Mutex::new(Vec::new());
+        // Only whole ones are put in.
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = made.iter().find(|(of, _)| *of == skip) {
+            return Ok(known.clone());
+        }
+        let new = Self::make(skip)?;
+        made.push((skip, new.clone()));
+        Ok(new)
+    }
+
+    fn make(skip: Option<&str>) -> Result<Self, String> {
+        let mut reader = Reader::new();
+        let mut lexer = LexerSpec::new().map_err(|error| error.to_string())?;
+        lexer.regex_builder = reader.builder;
+        let skip = match skip {
+            Some(pattern) => SkipSpec::once(RegexAst::Regex(pattern.to_owned())),
+            None => SkipSpec::unbounded(RegexAst::NoMatch),
+        };
+        let class = lexer.setup_lexeme_class_with_skip(skip).map_err(|error| error.to_string())?;
+        assert_eq!(lexer.lexemes.len(), Self::FIRST_SLICE, "white space is one lexeme");
+        lexer.add_extra_lexemes(&SlicedBiasComputer::general_slices());
+        reader.builder = std::mem::take(&mut lexer.regex_builder);
+        Ok(Self { lexer, class, reader })
+    }
+}
+
 type Right = Vec<(SymIdx, ParamExpr)>;
 
-struct Builder {
+struct Builder<'r> {
+    rules: &'r Rules,
+    inlined: &'r [bool],
     grammar: Grammar,
     props: SymbolProps,
     symbols: Vec<Option<SymIdx>>,
@@ -111,7 +156,7 @@ enum Times {
     Any,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn add(&mut self, left: SymIdx, right: Right) -> Result<(), String> {
         self.grammar.add_rule_ext(left, ParamCond::True, right).map_err(|error| error.to_string())
     }
@@ -121,9 +166,20 @@ impl Builder {
     }
 
     fn right(&mut self, symbols: &[Symbol]) -> Result<Right, String> {
+        let rules = self.rules;
         let mut right = Vec::with_capacity(symbols.len());
-        for symbol in symbols {
+        // Chains of rules are thousands long.
+        let mut open = vec![symbols.iter()];
+        while let Some(innermost) = open.last_mut() {
+            let Some(symbol) = innermost.next() else {
+                open.pop();
+                continue;
+            };
             let found = match symbol {
+                Symbol::Rule(rule) if self.inlined[rule.0] => {
+                    open.push(rules.rules[rule.0].alternatives[0].symbols.iter());
+                    None
+                }
                 Symbol::Terminal(terminal) => {
                     self.terminals[terminal.0].map(|symbol| (symbol, ParamExpr::Null))
                 }
@@ -131,6 +187,7 @@ impl Builder {
                 Symbol::With(rule, parameter) => {
                     self.symbols[rule.0].map(|symbol| (symbol, expression_of(*parameter)))
                 }
+                Symbol::Repeat(inner, 0, None) => Some((self.any(inner)?, ParamExpr::Null)),
                 Symbol::Repeat(inner, min, max) => {
                     let item = self.item(inner)?;
                     if *min > 0 {
@@ -148,9 +205,21 @@ impl Builder {
         Ok(right)
     }
 
+    /// Symbols any number of times.
+    fn any(&mut self, symbols: &[Symbol]) -> Result<SymIdx, String> {
+        let item = self.right(symbols)?;
+        let left = self.fresh();
+        self.add(left, Vec::new())?;
+        self.add(left, [(left, ParamExpr::Null)].into_iter().chain(item).collect())?;
+        Ok(left)
+    }
+
     /// One symbol for several.
     fn item(&mut self, symbols: &[Symbol]) -> Result<SymIdx, String> {
         let right = self.right(symbols)?;
+        if let [(only, ParamExpr::Null)] = right[..] {
+            return Ok(only);
+        }
         let item = self.fresh();
         self.add(item, right)?;
         Ok(item)

@@ -265,6 +265,40 @@ impl Rules {
         (reached, used)
     }
 
+    /// Rules that aren't worth a step of the parser, and are put in where they are used: those of a single alternative that
+    /// is used once, or is a single symbol. What is repeated stays a rule.
+    pub(super) fn inlined(&self, start: RuleId, reached: &[bool]) -> Vec<bool> {
+        let mut uses = vec![0_u32; self.rules.len()];
+        let mut stays = vec![false; self.rules.len()];
+        stays[start.0] = true;
+        for (_, rule) in self.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+            for symbol in rule.alternatives.iter().flat_map(|alternative| &alternative.symbols) {
+                match symbol {
+                    Symbol::Rule(rule) => uses[rule.0] += 1,
+                    Symbol::With(rule, _) => stays[rule.0] = true,
+                    Symbol::Repeat(inner, ..) => visit(inner, &mut |symbol| {
+                        if let Symbol::Rule(rule) | Symbol::With(rule, _) = symbol {
+                            stays[rule.0] = true;
+                        }
+                    }),
+                    Symbol::Terminal(_) => {}
+                }
+            }
+        }
+        let mut inlined: Vec<bool> = self.rules.iter().map(|rule| !rule.parametric).collect();
+        for (index, rule) in self.rules.iter().enumerate() {
+            inlined[index] &= !stays[index]
+                && match &rule.alternatives[..] {
+                    [Alternative { symbols, condition: None }] => {
+                        uses[index] == 1
+                            || matches!(symbols[..], [] | [Symbol::Terminal(_) | Symbol::Rule(_)])
+                    }
+                    _ => false,
+                };
+        }
+        inlined
+    }
+
     /// The grammar as text; `settings` come first.
     pub(super) fn to_lark(&self, start: RuleId, settings: &str) -> String {
         let (reached, used) = self.reached(start);
