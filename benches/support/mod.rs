@@ -11,6 +11,10 @@ use maskwright::{
 };
 use serde_json::json;
 
+/// As in the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A file that `make fixtures` fetches; `None`, with a line on stderr, where it is missing.
 pub(crate) fn fixture(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("MASKWRIGHT_FIXTURES").map(PathBuf::from).or_else(|| {

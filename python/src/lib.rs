@@ -26,6 +26,10 @@ mod vocab;
 
 use pyo3::prelude::*;
 
+/// As in the command: the system's has threads wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule(gil_used = false)]
 mod _maskwright {
     #[pymodule_export]

@@ -164,6 +164,11 @@ impl Matcher {
         self.sequence.sit_down(&self.home)
     }
 
+    /// The lexer it has a seat at.
+    pub(super) fn lexer(&self) -> Option<usize> {
+        self.sequence.lexer()
+    }
+
     fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
         let Self { sequence, tokens, .. } = self;
         let (mask, _) = sequence.run(home, tokens, |parser, seat| seat.mask(parser, home.masks()))?;

@@ -141,6 +141,11 @@ impl Sequence {
             // What goes wrong here goes wrong again, where it can be told.
             self.begin(home, false).ok()?;
         }
+        self.lexer()
+    }
+
+    /// Which lexer it works with, where it has a parser.
+    pub(super) fn lexer(&self) -> Option<usize> {
         self.parser.as_ref().map(|(_, seat)| seat.key())
     }
 
