@@ -28,6 +28,7 @@ const SEQUENCES: usize = 64;
 type Work = Vec<(Arc<CompiledConstraint>, Vec<u32>)>;
 
 fn main() {
+    maskwright::engine::seed_hashes_by_thread();
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let name = arguments.next().unwrap_or_else(|| "llama3_1".to_owned());
     let rounds = arguments.next().map_or(5, |count| count.parse().unwrap());

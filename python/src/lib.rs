@@ -43,6 +43,12 @@ mod _maskwright {
         matcher::{Canceller, Matcher, TokenMask, fill_masks},
         vocab::Vocabulary,
     };
+
+    #[pymodule_init]
+    fn begin(_module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        maskwright::engine::seed_hashes_by_thread();
+        Ok(())
+    }
 }
 
 /// Runs the command line with these arguments, the first of which is the program's name; its exit code.

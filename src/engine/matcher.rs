@@ -87,11 +87,10 @@ impl Matcher {
         let mask = match self.whole_known_mask() {
             Some(known) => known?,
             None => {
-                let home = Arc::clone(&self.home);
-                let found = self.find_mask(&home);
+                let found = self.find_mask();
                 let mask = self.verified(found)?;
                 if let Some(place) = self.place() {
-                    home.graph().learn_mask(place, &mask);
+                    self.home.graph().learn_mask(place, &mask);
                 }
                 mask
             }
@@ -169,8 +168,8 @@ impl Matcher {
         self.sequence.lexer()
     }
 
-    fn find_mask(&mut self, home: &CompiledConstraint) -> Result<TokenMask, MatchError> {
-        let Self { sequence, tokens, .. } = self;
+    fn find_mask(&mut self) -> Result<TokenMask, MatchError> {
+        let Self { home, sequence, tokens, .. } = self;
         let (mask, _) = sequence.run(home, tokens, |parser, seat| seat.mask(parser, home.masks()))?;
         self.last = Some((self.tokens.len(), mask.clone()));
         Ok(mask)
@@ -236,8 +235,8 @@ impl Matcher {
             self.push(id);
             return Ok(());
         }
-        let home = Arc::clone(&self.home);
         let place = self.place();
+        let home = &self.home;
         let known = place.and_then(|place| home.graph().next(place, id));
         let next = match known {
             Some((next, complete)) => {
@@ -245,7 +244,7 @@ impl Matcher {
                 Some(next)
             }
             None => {
-                self.complete = self.sequence.run(&home, &self.tokens, |parser, _| {
+                self.complete = self.sequence.run(home, &self.tokens, |parser, _| {
                     parser.consume(id)?;
                     Ok(parser.is_stopped())
                 })?;
@@ -281,7 +280,7 @@ impl Matcher {
     /// As for [`mask`](Self::mask).
     pub fn accepts(&mut self, ids: &[TokenId]) -> Result<usize, MatchError> {
         self.sequence.check()?;
-        let home = Arc::clone(&self.home);
+        let Self { home, sequence, tokens, watcher, .. } = self;
         let vocab = home.vocabulary();
         // An id without bytes would be taken without effect, and one past the vocabulary would end the parser.
         let exist =
@@ -293,8 +292,8 @@ impl Matcher {
         if self.complete {
             return Ok(usize::from(ids.first().is_some_and(|id| vocab.stop_tokens().contains(id))));
         }
-        let taken = self.sequence.run(&home, &self.tokens, |parser, _| parser.validate(ids))?;
-        Ok(match &mut self.watcher {
+        let taken = sequence.run(home, tokens, |parser, _| parser.validate(ids))?;
+        Ok(match watcher {
             Some(watcher) => watcher.takes(&ids[..taken]),
             None => taken,
         })
@@ -337,12 +336,12 @@ impl Matcher {
         if self.complete || !self.home.vocabulary().is_canonical() {
             return Ok(Vec::new());
         }
-        let home = Arc::clone(&self.home);
         let place = self.place();
+        let Self { home, sequence, tokens, .. } = self;
         let mut forced = match place.and_then(|place| home.graph().forced(place)) {
             Some(known) => known.to_vec(),
             None => {
-                let forced = self.sequence.run(&home, &self.tokens, |parser, _| parser.forced())?;
+                let forced = sequence.run(home, tokens, |parser, _| parser.forced())?;
                 if let Some(place) = place {
                     home.graph().learn_forced(place, &forced);
                 }
@@ -368,12 +367,12 @@ impl Matcher {
         if self.complete {
             return Ok(true);
         }
-        let home = Arc::clone(&self.home);
         let place = self.place();
+        let Self { home, sequence, tokens, .. } = self;
         if let Some(known) = place.and_then(|place| home.graph().accepting(place)) {
             return Ok(known);
         }
-        let accepting = self.sequence.run(&home, &self.tokens, |parser, _| parser.is_accepting())?;
+        let accepting = sequence.run(home, tokens, |parser, _| parser.is_accepting())?;
         if let Some(place) = place {
             home.graph().learn_accepting(place, accepting);
         }

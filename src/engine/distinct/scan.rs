@@ -319,8 +319,7 @@ impl Scan {
     fn end_key(&mut self, end: usize) -> Result<(), Twice> {
         self.state.mode = Mode::Colon;
         let frame = *self.frame();
-        let watch = Arc::clone(&self.watch);
-        let Some(place) = frame.place.map(|id| watch.place(id)) else {
+        let Some(place) = frame.place.map(|id| self.watch.place(id)) else {
             self.state.next = None;
             return Ok(());
         };
@@ -335,7 +334,8 @@ impl Scan {
         if self.all_seen(self.state.frame).any(same) {
             return Err(Twice);
         }
-        self.see(Frame { items: frame.items + 1, ..frame }, hash, end, !place.endless_keys, false);
+        let scarce = !place.endless_keys;
+        self.see(Frame { items: frame.items + 1, ..frame }, hash, end, scarce, false);
         Ok(())
     }
 
@@ -349,8 +349,7 @@ impl Scan {
         if !frame.array {
             return Ok(());
         }
-        let watch = Arc::clone(&self.watch);
-        let Some(place) = frame.place.map(|id| watch.place(id)) else { return Ok(()) };
+        let Some(place) = frame.place.map(|id| self.watch.place(id)) else { return Ok(()) };
         let items = frame.items + 1;
         if place.unique {
             let item = canonical(&self.text[self.state.start..end]);
@@ -359,7 +358,8 @@ impl Scan {
             if self.all_seen(self.state.frame).any(same) {
                 return Err(Twice);
             }
-            self.see(Frame { items, ..frame }, hash, end, !place.items.all, true);
+            let scarce = !place.items.all;
+            self.see(Frame { items, ..frame }, hash, end, scarce, true);
         } else if frame.items <= place.prefix.len() {
             self.frames.push(Frame { items, ..frame });
             self.state.frame = self.frames.len() - 1;

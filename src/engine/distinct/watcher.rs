@@ -75,11 +75,10 @@ impl Watcher {
 
     /// How many of these tokens could be taken, one after the other.
     pub(in super::super) fn takes(&mut self, ids: &[TokenId]) -> usize {
-        let mark = self.scan.mark();
-        let vocab = Arc::clone(self.tokens.vocab());
-        let refused =
-            ids.iter().position(|&id| !vocab.is_special(id) && self.scan.push(vocab.bytes(id)).is_err());
-        self.scan.go_back(mark);
+        let Self { scan, tokens, .. } = self;
+        let (mark, vocab) = (scan.mark(), tokens.vocab());
+        let refused = ids.iter().position(|&id| !vocab.is_special(id) && scan.push(vocab.bytes(id)).is_err());
+        scan.go_back(mark);
         refused.unwrap_or(ids.len())
     }
 
@@ -238,10 +237,10 @@ impl Watcher {
     }
 
     fn is_tight_after(&mut self, id: TokenId) -> bool {
-        let mark = self.scan.mark();
-        let vocab = Arc::clone(self.tokens.vocab());
-        let tight = !vocab.is_special(id) && self.scan.push(vocab.bytes(id)).is_ok() && self.scan.is_tight();
-        self.scan.go_back(mark);
+        let Self { scan, tokens, .. } = self;
+        let (mark, vocab) = (scan.mark(), tokens.vocab());
+        let tight = !vocab.is_special(id) && scan.push(vocab.bytes(id)).is_ok() && scan.is_tight();
+        scan.go_back(mark);
         tight
     }
 }
