@@ -1,8 +1,9 @@
 //! Vocabularies kept on disk, so that the next start needn't read them out of a large JSON file again.
 //!
-//! A file is named by a digest of all that went into it: the tokenizer's bytes, the hint, the version. It holds a digest
-//! of its contents, is written beside its place and moved there whole, and the folder holds [`MOST`] of them. Whatever
-//! is wrong with a kept file is a reason to make it anew, never an error and never believed.
+//! A file is named by what can be told at once of all that went into it: the length of the tokenizer's file and its ends,
+//! the hint, the version. It holds digests of its contents and of the tokenizer's file, is written beside its place and
+//! moved there whole, and the folder holds [`MOST`] of them. Whatever is wrong with a kept file is a reason to make it
+//! anew, never an error and never believed.
 //!
 //! What isn't kept is the trie, which the engine's library can only make from words.
 
@@ -23,85 +24,101 @@ use super::{SpecialsHint, VocabError, Vocabulary, hf, packed};
 
 /// Files in the folder; the least recently used goes first.
 const MOST: usize = 8;
+/// Bytes at either end of a tokenizer's file that its kept file is named by.
+const END: usize = 64 << 10;
 /// Bytes of a file that are read at a time.
 const PIECE: usize = 256 << 10;
 /// Changes with the layout of [`packed`] and with what is read out of a `tokenizer.json`.
-const VERSION: &str = concat!("maskwright vocabulary 2, ", env!("CARGO_PKG_VERSION"), "\n");
+const VERSION: &str = concat!("maskwright vocabulary 3, ", env!("CARGO_PKG_VERSION"), "\n");
 const EXTENSION: &str = "vocabulary";
 
 /// The vocabulary of a file, kept or read.
 pub(super) fn read(json: &[u8], hint: &SpecialsHint, folder: &Path) -> Result<Arc<Vocabulary>, VocabError> {
-    let place = Place { folder, name: name(json.len() as u64, halves(json), hint) };
-    let bytes = place.load();
-    if let Some(vocab) = bytes.as_deref().and_then(unpack) {
+    let place = Place { folder, name: name(json.len() as u64, ends(json), hint) };
+    let whole = || Some(Sha256::digest(json).into());
+    if let Some(vocab) = place.load().as_deref().and_then(|bytes| unpack(bytes, whole)) {
         return Ok(vocab);
     }
     let mut encoder = None;
     let vocab = hf::read(json, hint, |parts| encoder = packed::write_encoder(parts))?;
-    if let Some(encoder) = encoder {
+    if let (Some(encoder), Some(whole)) = (encoder, whole()) {
         // Without it the next start is as slow as this one.
-        let _ = place.save(&pack(&packed::write_vocabulary(&vocab), &encoder));
+        let _ = place.save(&pack(whole, &packed::write_vocabulary(&vocab), &encoder));
     }
     Ok(vocab)
 }
 
-/// The vocabulary of a file, where it's kept. The file is looked through piece by piece.
+/// The vocabulary of a file, where it's kept. The file is looked through piece by piece while the vocabulary is made.
 pub(super) fn find(file: &Path, hint: &SpecialsHint, folder: &Path) -> Option<Arc<Vocabulary>> {
     let length = fs::metadata(file).ok()?.len();
-    let digest = |from: u64, to: u64| {
-        let mut part = fs::File::open(file)?;
-        part.seek(SeekFrom::Start(from))?;
-        let mut part = part.take(to - from);
+    let end = |from: SeekFrom| {
+        let (mut part, mut bytes) = (fs::File::open(file)?, Vec::new());
+        part.seek(from)?;
+        part.take(END as u64).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(bytes)
+    };
+    let first = end(SeekFrom::Start(0)).ok()?;
+    let last = end(SeekFrom::Start(length.saturating_sub(END as u64))).ok()?;
+    let whole = || {
+        let mut file = fs::File::open(file).ok()?;
         let (mut piece, mut hash) = (vec![0; PIECE], Sha256::new());
         loop {
-            match part.read(&mut piece)? {
-                0 => return Ok::<_, io::Error>(hash.finalize()),
+            match file.read(&mut piece).ok()? {
+                0 => return Some(hash.finalize().into()),
                 read => hash.update(&piece[..read]),
             }
         }
     };
-    let (left, right) = rayon::join(|| digest(0, length / 2), || digest(length / 2, length));
-    let place = Place { folder, name: name(length, [left.ok()?.into(), right.ok()?.into()], hint) };
-    place.load().as_deref().and_then(unpack)
+    let place = Place { folder, name: name(length, [&first, &last], hint) };
+    place.load().as_deref().and_then(|bytes| unpack(bytes, whole))
 }
 
-/// The digests of the two halves of a file, which are taken at the same time.
-fn halves(json: &[u8]) -> [[u8; 32]; 2] {
-    let (left, right) = json.split_at(json.len() / 2);
-    let (left, right) = rayon::join(|| Sha256::digest(left), || Sha256::digest(right));
-    [left.into(), right.into()]
+/// The first bytes, and the last.
+fn ends(json: &[u8]) -> [&[u8]; 2] {
+    let length = json.len();
+    [&json[..length.min(END)], &json[length.saturating_sub(END)..]]
 }
 
-/// A digest of all that a vocabulary is made from.
-fn name(length: u64, halves: [[u8; 32]; 2], hint: &SpecialsHint) -> String {
+/// A digest of what can be told at once of what a vocabulary is made from.
+fn name(length: u64, ends: [&[u8]; 2], hint: &SpecialsHint) -> String {
     let mut hash = Sha256::new();
     hash.update(VERSION);
     hash.update(length.to_le_bytes());
-    halves.iter().for_each(|half| hash.update(half));
+    ends.iter().for_each(|end| hash.update(end));
     // All its fields, and quoted, so that no two hints are alike.
     hash.update(format!("{hint:?}"));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Digest, length of the first part, both parts.
-fn pack(vocabulary: &[u8], encoder: &[u8]) -> Vec<u8> {
+/// Digest, that of the file it was read from, length of the first part, both parts.
+fn pack(whole: [u8; 32], vocabulary: &[u8], encoder: &[u8]) -> Vec<u8> {
     let length = (vocabulary.len() as u64).to_le_bytes();
-    let digest = digest(&length, vocabulary, encoder);
-    [VERSION.as_bytes(), &digest, &length, vocabulary, encoder].concat()
+    let digest = digest(&whole, &length, vocabulary, encoder);
+    [VERSION.as_bytes(), &digest, &whole, &length, vocabulary, encoder].concat()
 }
 
-fn unpack(bytes: &[u8]) -> Option<Arc<Vocabulary>> {
+/// The vocabulary, if it was read from the file whose digest `whole` finds: which takes its time, and so does the trie.
+fn unpack(bytes: &[u8], whole: impl FnOnce() -> Option<[u8; 32]> + Send) -> Option<Arc<Vocabulary>> {
     let bytes = bytes.strip_prefix(VERSION.as_bytes())?;
     let (written, bytes) = bytes.split_first_chunk::<32>()?;
+    let (of, bytes) = bytes.split_first_chunk::<32>()?;
     let (length, bytes) = bytes.split_first_chunk::<8>()?;
     let (vocabulary, encoder) = bytes.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let (parts, sound) =
-        rayon::join(|| packed::vocabulary(vocabulary), || digest(length, vocabulary, encoder) == *written);
-    parts.filter(|_| sound)?.assemble(|| packed::encoder(encoder)).ok()
+    let sound = || digest(of, length, vocabulary, encoder) == *written;
+    let (parts, sound) = rayon::join(|| packed::vocabulary(vocabulary), sound);
+    let parts = parts.filter(|_| sound)?;
+    let (vocab, whole) = rayon::join(|| parts.assemble(|| packed::encoder(encoder)).ok(), whole);
+    vocab.filter(|_| whole.as_ref() == Some(of))
 }
 
-fn digest(length: &[u8; 8], vocabulary: &[u8], encoder: &[u8]) -> [u8; 32] {
-    Sha256::new().chain_update(length).chain_update(vocabulary).chain_update(encoder).finalize().into()
+fn digest(of: &[u8; 32], length: &[u8; 8], vocabulary: &[u8], encoder: &[u8]) -> [u8; 32] {
+    Sha256::new()
+        .chain_update(of)
+        .chain_update(length)
+        .chain_update(vocabulary)
+        .chain_update(encoder)
+        .finalize()
+        .into()
 }
 
 /// Where a kept vocabulary stands.
@@ -225,7 +242,9 @@ mod tests {
         fs::write(&file, format!("{JSON} ")).unwrap();
         assert!(find(&file, &hint(), &folder).is_none());
         let bytes = fs::read(&files(&folder)[0]).unwrap();
-        same(&unpack(&bytes).unwrap(), &plain);
+        let whole = Sha256::digest(JSON).into();
+        same(&unpack(&bytes, || Some(whole)).unwrap(), &plain);
+        assert!(unpack(&bytes, || None).is_none());
     }
 
     #[test]
@@ -234,16 +253,17 @@ mod tests {
         let plain = read(JSON.as_bytes(), &hint(), folder.path()).unwrap();
         let path = files(folder.path()).remove(0);
         let whole = fs::read(&path).unwrap();
+        let of = || Some(Sha256::digest(JSON).into());
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x40;
-            assert!(unpack(&damaged).is_none(), "byte {at}");
-            assert!(unpack(&whole[..at]).is_none(), "cut off at {at}");
+            assert!(unpack(&damaged, of).is_none(), "byte {at}");
+            assert!(unpack(&whole[..at], of).is_none(), "cut off at {at}");
         }
         for damaged in [&whole[..whole.len() - 1], b"", b"anything"] {
             fs::write(&path, damaged).unwrap();
             same(&read(JSON.as_bytes(), &hint(), folder.path()).unwrap(), &plain);
-            assert!(unpack(&fs::read(&path).unwrap()).is_some(), "it is whole again");
+            assert!(unpack(&fs::read(&path).unwrap(), of).is_some(), "it is whole again");
         }
     }
 
@@ -270,6 +290,22 @@ mod tests {
         let markers = SpecialsHint { markers: vec!["<b>".into()], ..hint() };
         assert!(read(JSON.as_bytes(), &markers, folder.path()).unwrap().is_special(6));
         assert_eq!(files(folder.path()).len(), 3);
+    }
+
+    #[test]
+    fn a_file_that_differs_in_the_middle_alone_is_another_vocabulary() {
+        let folder = tempfile::tempdir().unwrap();
+        let padding = " ".repeat(END);
+        let long = |id: u32| JSON.replace("\"ba\": 7", &format!("{padding}\"ba\": {id}{padding}"));
+        let file = folder.path().join("tokenizer.json");
+        for id in [7, 8, 7] {
+            fs::write(&file, long(id)).unwrap();
+            assert!(find(&file, &hint(), folder.path()).is_none(), "what is kept is of another file");
+            let vocab = read(long(id).as_bytes(), &hint(), folder.path()).unwrap();
+            assert_eq!(vocab.bytes(id), b"ba");
+            assert_eq!(find(&file, &hint(), folder.path()).unwrap().bytes(id), b"ba");
+        }
+        assert_eq!(files(folder.path()).len(), 2);
     }
 
     #[test]
