@@ -167,19 +167,29 @@ impl Grammar {
 }
 
 /// SHA-256 over what tells one value from another: values that differ never tell the same.
-struct Digester(Sha256);
+struct Digester {
+    hash: Sha256,
+    /// To come next: values tell of themselves in a few bytes at a time.
+    pending: Vec<u8>,
+}
 
 impl Digester {
+    const PENDING: usize = 4 << 10;
+
     fn digest(value: &impl Hash) -> GrammarKey {
-        let mut digester = Self(Sha256::new());
+        let mut digester = Self { hash: Sha256::new(), pending: Vec::with_capacity(2 * Self::PENDING) };
         value.hash(&mut digester);
-        GrammarKey(digester.0.finalize().into())
+        GrammarKey(digester.hash.chain_update(digester.pending).finalize().into())
     }
 }
 
 impl Hasher for Digester {
     fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= Self::PENDING {
+            self.hash.update(&self.pending);
+            self.pending.clear();
+        }
     }
 
     fn finish(&self) -> u64 {

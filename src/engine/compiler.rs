@@ -113,6 +113,9 @@ impl Compiler {
     ) -> Result<Self, CompileError> {
         let env = Arc::clone(vocab.env());
         let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
+        let prepared = Arc::clone(&slices);
+        // Nobody need wait for it.
+        rayon::spawn(move || prepared.prepare());
         let panics = Arc::new(Panics::new(options.verify_masks));
         let spellings = Arc::new(Spellings::new(Arc::clone(&env), Arc::clone(&slices)));
         let parsers =

@@ -99,6 +99,13 @@ impl Slices {
         &self.whole
     }
 
+    /// Makes what most grammars need of [`leftover`](Self::leftover), which takes milliseconds.
+    pub(in crate::engine) fn prepare(&self) {
+        TEXT.into_par_iter().for_each(|text| {
+            self.leftover(Choice { space: false, text: Some(text) });
+        });
+    }
+
     /// What the choice leaves over.
     pub(super) fn leftover(&self, choice: Choice) -> &Trie {
         if choice == Choice::default() {
