@@ -8,7 +8,7 @@ use std::{
 
 use maskwright::{
     Compiler, Constraint, Limits, Matcher, TokenId, Vocabulary,
-    engine::{CompiledConstraint, MatchError, fill_masks},
+    engine::{CompiledConstraint, MatchError, commit_each, fill_masks},
     vocab::ParseSpecials,
 };
 
@@ -124,6 +124,25 @@ fn a_batch_gives_what_each_matcher_gives_errors_included() {
     let expected: Vec<_> = alone.iter_mut().map(Matcher::mask).collect();
     assert_eq!(filled, expected);
     assert!(filled[7].is_err() && filled.iter().filter(|mask| mask.is_err()).count() == 1);
+
+    // Committing together is committing to each, what is refused included.
+    let (seven, line) = (u32::from(b'7'), u32::from(b'\n'));
+    let next: Vec<TokenId> = (0..)
+        .zip(&filled)
+        .map(|(index, mask)| match mask {
+            Ok(_) if index % 5 == 4 => line,
+            Ok(mask) => mask.iter().nth(index % 7).or(mask.iter().next()).unwrap(),
+            Err(_) => seven,
+        })
+        .collect();
+    let mut results = vec![Ok(())];
+    commit_each(&mut together.iter_mut().collect::<Vec<_>>(), &next, &mut results);
+    let expected: Vec<_> = alone.iter_mut().zip(&next).map(|(matcher, &id)| matcher.commit(&[id])).collect();
+    assert_eq!(results, expected);
+    let refused = |result: &&Result<(), MatchError>| matches!(result, Err(MatchError::Forbidden { .. }));
+    assert_eq!((results.len(), results.iter().filter(refused).count()), (40, 8));
+    fill_masks(&mut together.iter_mut().collect::<Vec<_>>(), &mut filled);
+    assert_eq!(filled, alone.iter_mut().map(Matcher::mask).collect::<Vec<_>>());
 }
 
 #[test]
