@@ -13,8 +13,9 @@ use super::{error::MatchError, matcher::Matcher};
 use crate::token::{TokenId, TokenMask};
 
 /// To wake other threads takes longer than to find a mask, most times: so many sequences are worth it at once, fewer when
-/// they have taken some time.
-const MANY: usize = 32;
+/// they have taken some time, and few never.
+const MANY: usize = 16;
+const FEW: usize = 4;
 const SOME_TIME: Duration = Duration::from_micros(20);
 
 /// Puts the masks of `matchers` into `masks`, in their order; what was in there is dropped.
@@ -91,9 +92,13 @@ pub fn commit_each(
 
 /// Does all of `work`, each piece of which goes with a lexer, on the threads of rayon's current pool.
 fn by_lexer<T: Send>(mut work: Vec<(Option<usize>, T)>, each: impl Fn(&mut T) + Sync) {
+    if work.len() < FEW {
+        work.iter_mut().for_each(|(_, work)| each(work));
+        return;
+    }
     work.sort_by_key(|(lexer, _)| *lexer);
     let alone = if work.len() < MANY { SOME_TIME } else { Duration::ZERO };
-    let mut groups: Vec<&mut [_]> = work.chunk_by_mut(|(a, _), (b, _)| a == b).collect();
+    let mut groups: Vec<&mut [_]> = work.chunk_by_mut(|(a, _), (b, _)| a.is_some() && a == b).collect();
     share_out(&mut groups, alone, |group| group.iter_mut().for_each(|(_, work)| each(work)));
 }
 
@@ -101,7 +106,10 @@ fn by_lexer<T: Send>(mut work: Vec<(Option<usize>, T)>, each: impl Fn(&mut T) + 
 /// its core's caches. Who has finished takes from the end of what others have left. Others are only called when this one has
 /// been at it for some time, `alone`.
 fn share_out<T: Send>(work: &mut [T], alone: Duration, each: impl Fn(&mut T) + Sync) {
-    if work.is_empty() {
+    if let [only] = work {
+        each(only);
+    }
+    if work.len() < 2 {
         return;
     }
     let threads = rayon::current_num_threads().clamp(1, work.len());
@@ -121,7 +129,7 @@ fn share_out<T: Send>(work: &mut [T], alone: Duration, each: impl Fn(&mut T) + S
         let of_others = || (1..parts.len()).find_map(|ahead| take((own + ahead) % parts.len(), true));
         take(own, false).or_else(of_others)
     };
-    rayon::scope(|scope| {
+    rayon::in_place_scope(|scope| {
         let began = Instant::now();
         let mut missing = 1..parts.len();
         loop {

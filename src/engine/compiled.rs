@@ -107,13 +107,13 @@ impl CompiledConstraint {
         &self.masks
     }
 
-    /// Who follows what the grammar doesn't say.
     /// Whether something is watched beside the grammar, for which masks lose tokens.
     #[cfg(feature = "bench")]
     pub(crate) fn is_watched(&self) -> bool {
         self.watch.is_some()
     }
 
+    /// Who follows what the grammar doesn't say.
     pub(super) fn watcher(&self) -> Option<Box<Watcher>> {
         let (watch, tokens) = self.watch.as_ref()?;
         Some(Box::new(Watcher::new(Arc::clone(watch), Arc::clone(tokens))))

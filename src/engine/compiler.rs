@@ -252,10 +252,15 @@ impl Compiler {
         let limits = &engine.limits;
         let verifier = match self.options.verify_masks {
             true => {
-                // By the engine's own way through the text, so that ours past it is compared, too.
+                // By the engine's own way through the text, so that ours past it is compared, too; but for a grammar
+                // that meets the engine's limits on that way alone.
                 let whole = GrammarInit::Serialized(grammar.complete(&engine.vocab)?);
-                let whole = engine.parsers.grammar(whole).map_err(|error| grammar.refusal(&error))?;
-                Some(Verifier::new(self.source(whole, plain), engine.plain()?, engine.vocab.size()))
+                let whole = engine.parsers.grammar(whole).and_then(|whole| {
+                    engine.parsers.parser(&whole)?;
+                    Ok(self.source(whole, plain))
+                });
+                let plain = whole.unwrap_or_else(|_| Arc::clone(&source));
+                Some(Verifier::new(plain, engine.plain()?, engine.vocab.size()))
             }
             false => None,
         };

@@ -50,6 +50,8 @@ impl Parsers {
         veiled.open();
         // By default the engine writes warnings to stderr, and the grammar and the text so far into its errors.
         factory.quiet();
+        let any = TopLevelGrammar::from_regex("a");
+        let mut pattern = factory.create_parser(any).map_err(|error| message(&error))?;
         let engine = factory.limits_mut();
         engine.verbose_errors = false;
         engine.max_items_in_row = limits.items_in_row;
@@ -58,8 +60,7 @@ impl Parsers {
         engine.step_max_items = limits.mask_items;
         engine.max_lexer_states = limits.lexer_states;
         engine.max_grammar_size = limits.grammar_symbols;
-        let any = TopLevelGrammar::from_regex("a");
-        let mut pattern = factory.create_parser(any).map_err(|error| message(&error))?;
+        pattern.limits = engine.clone();
         pattern.token_env = Arc::clone(env);
         Ok(Self {
             pattern,

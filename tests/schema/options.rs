@@ -174,3 +174,21 @@ fn check_tells_people_and_tools_what_is_wrong_with_a_schema() {
     let (code, text) = check(&json!({"const": 1}), &["--lark"]);
     assert!(code == Some(0) && text.starts_with("start: "), "{text}");
 }
+
+#[test]
+fn a_value_that_holds_two_of_the_next_is_written_once() {
+    // Written out at each of its places, the innermost would stand there 2^40 times.
+    let mut value = json!({"type": "integer"});
+    for _ in 0..40 {
+        value = json!({"type": "object", "required": ["a", "b"], "additionalProperties": value});
+    }
+    for order in [PropertyOrder::Schema, PropertyOrder::Any] {
+        let options = SchemaOptions { order, ..SchemaOptions::default() };
+        let text = "{\"a\":".repeat(40) + "1";
+        let compiler = Compiler::new(Vocabulary::single_bytes(), Limits::default()).unwrap();
+        let constraint = Constraint::JsonSchema(schema(value.clone(), options));
+        let mut matcher = compiler.compile_constraint(&constraint).unwrap().matcher();
+        let ids = compiler.vocabulary().encode(&text, ParseSpecials::No).unwrap();
+        assert_eq!(matcher.accepts(&ids), Ok(ids.len()));
+    }
+}

@@ -266,37 +266,53 @@ impl Rules {
     }
 
     /// Rules that aren't worth a step of the parser, and are put in where they are used: those of a single alternative that
-    /// is used once, or is a single symbol. What is repeated stays a rule.
+    /// is one symbol or none, or that is used once. What is repeated stays a rule.
     pub(super) fn inlined(&self, start: RuleId, reached: &[bool]) -> Vec<bool> {
-        let mut uses = vec![0_u32; self.rules.len()];
-        let mut stays = vec![false; self.rules.len()];
+        let rules = || self.rules.iter().enumerate().filter(|(index, _)| reached[*index]);
+        let mut stays: Vec<bool> = self.rules.iter().map(|rule| rule.parametric).collect();
         stays[start.0] = true;
-        for (_, rule) in self.rules.iter().enumerate().filter(|(index, _)| reached[*index]) {
+        for (_, rule) in rules() {
             for symbol in rule.alternatives.iter().flat_map(|alternative| &alternative.symbols) {
                 match symbol {
-                    Symbol::Rule(rule) => uses[rule.0] += 1,
                     Symbol::With(rule, _) => stays[rule.0] = true,
                     Symbol::Repeat(inner, ..) => visit(inner, &mut |symbol| {
                         if let Symbol::Rule(rule) | Symbol::With(rule, _) = symbol {
                             stays[rule.0] = true;
                         }
                     }),
-                    Symbol::Terminal(_) => {}
+                    Symbol::Terminal(_) | Symbol::Rule(_) => {}
                 }
             }
         }
-        let mut inlined: Vec<bool> = self.rules.iter().map(|rule| !rule.parametric).collect();
-        for (index, rule) in self.rules.iter().enumerate() {
-            inlined[index] &= !stays[index]
-                && match &rule.alternatives[..] {
-                    [Alternative { symbols, condition: None }] => {
-                        uses[index] == 1
-                            || matches!(symbols[..], [] | [Symbol::Terminal(_) | Symbol::Rule(_)])
-                    }
-                    _ => false,
-                };
+        let only = |index: usize| match &self.rules[index].alternatives[..] {
+            [Alternative { symbols, condition: None }] if !stays[index] => Some(&symbols[..]),
+            _ => None,
+        };
+        // A rule that stands for another is used as often as both are: else what is used once would be written many times.
+        let stands_for = |mut index: usize| {
+            while let Some([Symbol::Rule(rule)]) = only(index) {
+                index = rule.0;
+            }
+            index
+        };
+        let mut uses = vec![0_u32; self.rules.len()];
+        for (index, rule) in rules() {
+            if matches!(only(index), Some([Symbol::Rule(_)])) {
+                continue;
+            }
+            for symbol in rule.alternatives.iter().flat_map(|alternative| &alternative.symbols) {
+                if let Symbol::Rule(rule) = symbol {
+                    uses[stands_for(rule.0)] += 1;
+                }
+            }
         }
-        inlined
+        (0..self.rules.len())
+            .map(|index| match only(index) {
+                Some([] | [Symbol::Terminal(_) | Symbol::Rule(_)]) => true,
+                Some(_) => uses[index] == 1,
+                None => false,
+            })
+            .collect()
     }
 
     /// The grammar as text; `settings` come first.
@@ -386,6 +402,27 @@ mod tests {
         assert!(rules.prune(start));
         assert_eq!(rules.to_lark(start, ""), "start: r1\nr1: T0\nT0: \"(\"\n");
         assert!(!rules.prune(endless));
+    }
+
+    #[test]
+    fn what_is_used_often_under_another_name_stays_a_rule() {
+        let mut rules = Rules::default();
+        let (open, close) = (rules.terminal(Regular::literal("(")), rules.terminal(Regular::literal(")")));
+        // Each is two of the one before, which has a rule that stands for it.
+        let mut last = rules.rule(vec![Alternative::new([open.clone()])]);
+        let mut names = vec![last];
+        for _ in 0..10 {
+            let two = Alternative::new([open.clone(), Symbol::Rule(last), Symbol::Rule(last), close.clone()]);
+            let body = rules.rule(vec![two]);
+            last = rules.rule(vec![Alternative::new([Symbol::Rule(body)])]);
+            names.extend([body, last]);
+        }
+        let start = rules.rule(vec![Alternative::new([Symbol::Rule(last)])]);
+        let inlined = rules.inlined(start, &vec![true; rules.len()]);
+        let inlined: Vec<bool> = names.iter().map(|name| inlined[name.0]).collect();
+        // The outermost is used once.
+        let expected = [true].into_iter().chain([false, true].repeat(9)).chain([true, true]);
+        assert_eq!(inlined, expected.collect::<Vec<_>>());
     }
 
     #[test]
