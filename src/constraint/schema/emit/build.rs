@@ -25,6 +25,9 @@ pub(in crate::constraint) struct BuildLimits {
     pub(in crate::constraint) symbols: usize,
 }
 
+/// The engine numbers symbols in 16 bits, and panics at more than this.
+const MOST_SYMBOLS: usize = u16::MAX as usize - 11;
+
 /// The grammar of `rules`. `skip` is white space that may stand between terminals, once.
 pub(super) fn build(
     rules: &Rules,
@@ -84,8 +87,9 @@ pub(super) fn build(
             let condition = alternative.condition.as_ref().map_or(ParamCond::True, condition);
             builder.grammar.add_rule_ext(symbol, condition, right).map_err(|error| message(&error))?;
         }
-        if builder.grammar.num_symbols() > limits.symbols {
-            return Err(format!("it takes more symbols than the limit of {}", limits.symbols));
+        let most = limits.symbols.min(MOST_SYMBOLS);
+        if builder.grammar.num_symbols() > most {
+            return Err(format!("it takes more symbols than the limit of {most}"));
         }
     }
     if let Some(first) = builder.symbols[start.0] {
