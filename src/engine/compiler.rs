@@ -259,7 +259,10 @@ impl Compiler {
                     engine.parsers.parser(&whole)?;
                     Ok(self.source(whole, plain))
                 });
-                let plain = whole.unwrap_or_else(|_| Arc::clone(&source));
+                let plain = whole.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "masks are compared under the grammar as built, for want of its text");
+                    Arc::clone(&source)
+                });
                 Some(Verifier::new(plain, engine.plain()?, engine.vocab.size()))
             }
             false => None,

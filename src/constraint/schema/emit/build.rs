@@ -108,8 +108,8 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// The first lexeme is the white space. The engine looks for the slices at the end of all, from as many lexemes before
-    /// it as it's told that there are slices: hence the number of slices is that of all lexemes that follow.
+    /// The first lexeme is the white space, then come the slices. The engine takes them for the last and counts back from
+    /// the end as many as it's told there are; told that all but the white space are slices, it counts back to here.
     const FIRST_SLICE: usize = 1;
 
     fn of(skip: Option<&'static str>) -> Result<Self, String> {
