@@ -13,7 +13,7 @@ use super::{
     ConstraintError, Warning,
     compose::{self, Part},
     gbnf, lark, one_line, regex,
-    schema::{BuildLimits, SchemaGrammar},
+    schema::{BuildLimits, Lexemes, OpenText, SchemaGrammar},
     watch::Watch,
 };
 use crate::{limits::Limits, vocab::Vocabulary};
@@ -138,14 +138,19 @@ impl Grammar {
         Ok(completed.unwrap_or_else(|| self.top().clone()))
     }
 
-    /// The same, as the engine takes it fastest.
-    pub(crate) fn init(&self, vocab: &Vocabulary, limits: &Limits) -> Result<GrammarInit, ConstraintError> {
+    /// The same, as the engine takes it fastest, and where it is open to any text, as far as that is known.
+    pub(crate) fn init(
+        &self,
+        vocab: &Vocabulary,
+        limits: &Limits,
+    ) -> Result<(GrammarInit, Option<OpenTexts>), ConstraintError> {
         match &self.origin {
             Origin::Schema(grammar) => {
                 let limits = BuildLimits { fuel: limits.compile_fuel, symbols: limits.grammar_symbols };
-                grammar.build(limits).map_err(|message| self.refusal(&message))
+                let (init, lexemes) = grammar.build(limits).map_err(|message| self.refusal(&message))?;
+                Ok((init, Some(OpenTexts { grammar: Arc::clone(grammar), lexemes })))
             }
-            _ => self.complete(vocab).map(GrammarInit::Serialized),
+            _ => Ok((GrammarInit::Serialized(self.complete(vocab)?), None)),
         }
     }
 
@@ -163,6 +168,20 @@ impl Grammar {
             // Parts have been compiled by themselves before.
             Origin::Lark | Origin::Composed(..) => lark::refusal(message),
         }
+    }
+}
+
+/// Which lexemes of a grammar, as [`Grammar::init`] made it, are open to any text.
+#[derive(Debug)]
+pub(crate) struct OpenTexts {
+    grammar: Arc<SchemaGrammar>,
+    lexemes: Lexemes,
+}
+
+impl OpenTexts {
+    /// What the lexeme of a number is open to.
+    pub(crate) fn of(&self, lexeme: usize) -> Option<OpenText> {
+        self.grammar.open_text(&self.lexemes, lexeme)
     }
 }
 

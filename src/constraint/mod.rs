@@ -33,6 +33,8 @@ mod watch;
 pub use compose::Part;
 pub(crate) use error::one_line;
 pub use error::{ConstraintError, Warning};
+pub(crate) use grammar::OpenTexts;
+pub(crate) use schema::OpenText;
 pub use grammar::{Grammar, GrammarKey};
 pub use schema::{JsonSchema, NumberForms, PropertyOrder, SchemaOptions, UnknownKeywords, Whitespace};
 pub use structural::StructuralTag;

@@ -161,7 +161,7 @@ impl Regular {
     }
 
     /// Whether only parts that can't be empty were put together, so that no search is needed.
-    fn is_plainly_inhabited(&self) -> bool {
+    pub(super) fn is_plainly_inhabited(&self) -> bool {
         match self {
             Self::Literal(_) | Self::Pattern(_) | Self::Substring(_) => true,
             Self::Nothing | Self::And(_) | Self::Not(_) => false,

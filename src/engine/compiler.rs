@@ -27,7 +27,7 @@ use super::{
     verify::Verifier,
 };
 use crate::{
-    constraint::{Constraint, ConstraintError, Grammar, one_line},
+    constraint::{Constraint, ConstraintError, Grammar, OpenTexts, one_line},
     limits::Limits,
     vocab::Vocabulary,
 };
@@ -86,8 +86,8 @@ impl Engine {
         }
     }
 
-    fn probe(&self) -> Probe {
-        Probe::new(Arc::clone(&self.slices), Arc::clone(&self.env), self.limits.mask_cache_bytes)
+    fn probe(&self, texts: Option<Arc<OpenTexts>>) -> Probe {
+        Probe::new(Arc::clone(&self.slices), Arc::clone(&self.env), texts, self.limits.mask_cache_bytes)
     }
 }
 
@@ -222,7 +222,8 @@ impl Compiler {
 
     fn compile_anew(&self, grammar: &Grammar) -> Result<CompiledConstraint, CompileError> {
         let engine = &self.engine;
-        let init = grammar.init(&engine.vocab, &engine.limits)?;
+        let (init, texts) = grammar.init(&engine.vocab, &engine.limits)?;
+        let texts = texts.map(Arc::new);
         // A part that is refused is named; one that nothing matches would otherwise be found out only when it is
         // reached.
         for part in grammar.parts() {
@@ -247,7 +248,7 @@ impl Compiler {
         }
         let probe: Option<Box<ProbeSource>> = plain.is_none().then(|| {
             let engine = Arc::clone(engine);
-            Box::new(move || engine.probe()) as _
+            Box::new(move || engine.probe(texts.clone())) as _
         });
         let limits = &engine.limits;
         let verifier = match self.options.verify_masks {

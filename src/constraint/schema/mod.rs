@@ -27,7 +27,8 @@ mod object;
 mod shape;
 mod string;
 
-pub(super) use emit::{BuildLimits, SchemaGrammar};
+pub(crate) use emit::OpenText;
+pub(super) use emit::{BuildLimits, Lexemes, SchemaGrammar};
 
 use std::sync::Arc;
 

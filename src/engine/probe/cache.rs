@@ -8,11 +8,13 @@ use toktrie::{Recognizer, SimpleVob};
 
 use super::{
     Found, Wanted,
-    slices::{Choice, SPACE, Slices, TEXT},
+    room::{Room, Rooms},
+    slices::{ALL_TEXT, Choice, SPACE, Slices, TEXT},
     states::{Cell, States},
     trie::Trie,
     walk::{From, GivenUp, Level, List, Lists, Walk},
 };
+use crate::constraint::OpenTexts;
 
 /// Work for one look whether a slice stays inside a lexeme, in the regular expressions' own units; llguidance's.
 const SUBSUME_BUDGET: u64 = 1000;
@@ -27,6 +29,7 @@ struct Entry {
     /// Tokens that stay inside, the filler not among them.
     inside: SimpleVob,
     trie: Choice,
+    room: Room,
     level: Arc<Level>,
     /// Numbers of masks by the parser's answers.
     numbers: HashMap<Box<[u32]>, u64, RandomState>,
@@ -46,6 +49,8 @@ type BelowKey = (u32, u32);
 #[derive(Debug)]
 pub(super) struct Cache {
     most_bytes: usize,
+    texts: Option<Arc<OpenTexts>>,
+    rooms: Rooms,
     states: States,
     by_state: HashMap<u32, usize, RandomState>,
     /// Where bytes are forced already, by state and those bytes.
@@ -65,9 +70,11 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub(super) fn new(most_bytes: usize) -> Self {
+    pub(super) fn new(texts: Option<Arc<OpenTexts>>, most_bytes: usize) -> Self {
         Self {
             most_bytes,
+            rooms: Rooms::new(texts.clone()),
+            texts,
             states: States::new(),
             by_state: HashMap::default(),
             by_start: HashMap::default(),
@@ -152,19 +159,27 @@ impl Cache {
             return Ok(known);
         }
         let mut inside = slices.whole().empty_set();
-        let (choice, root) = if start.is_empty() {
-            let choice = choose(rec, state);
-            slices.allow(choice, &mut inside);
-            (choice, Some(0))
+        let (choice, room, root) = if start.is_empty() {
+            let longest = slices.lengths().longest();
+            let room = self.rooms.of(&mut self.states, rec, state, longest);
+            let choice = match room {
+                Some(_) => Choice { space: false, text: Some(ALL_TEXT) },
+                None => choose(rec, state),
+            };
+            (choice, room.unwrap_or(Room::Any), Some(0))
         } else {
             prefixes(slices.whole(), start, &mut inside);
-            (Choice::default(), slices.whole().find(start))
+            (Choice::default(), Room::Any, slices.whole().find(start))
         };
         let trie = slices.leftover(choice);
         let like = if start.is_empty() { self.like(rec, choice, trie, number) } else { None };
         let ranges = match like {
             Some((earlier, ranges)) => {
                 inside.clone_from(&self.entries[earlier].inside);
+                if self.entries[earlier].room != room {
+                    slices.forbid(choice, &mut inside);
+                    slices.allow(choice, room, &mut inside);
+                }
                 for node in ranges.iter().flat_map(|range| &trie.nodes()[range.clone()]) {
                     inside.disallow_token(node.token);
                 }
@@ -174,7 +189,10 @@ impl Cache {
                     .map(|range| From { depth: 0, first: range.start, end: range.end })
                     .collect()
             }
-            None => root.map_or_else(Vec::new, |root| vec![From::below(trie, root)]),
+            None => {
+                slices.allow(choice, room, &mut inside);
+                root.map_or_else(Vec::new, |root| vec![From::below(trie, root)])
+            }
         };
         let mut take = |token| inside.allow_token(token);
         for from in ranges {
@@ -187,7 +205,8 @@ impl Cache {
         inside.disallow_token(trie.filler());
         self.bytes += inside.as_slice().len() * 4 + level.bytes() + start.len() + 192;
         let at = self.entries.len();
-        self.entries.push(Entry { state: number, inside, trie: choice, level, numbers: HashMap::default() });
+        let numbers = HashMap::default();
+        self.entries.push(Entry { state: number, inside, trie: choice, room, level, numbers });
         if start.is_empty() {
             self.recent[choice.index()].push(at);
             self.by_state.insert(number, at);
@@ -339,7 +358,7 @@ impl Cache {
     /// Drops all but the numbering of masks.
     fn forget(&mut self) {
         let last_number = self.last_number;
-        *self = Self { last_number, ..Self::new(self.most_bytes) };
+        *self = Self { last_number, ..Self::new(self.texts.take(), self.most_bytes) };
     }
 }
 

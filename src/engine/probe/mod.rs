@@ -17,6 +17,8 @@
 //! there, and the mask depends on the order of the walk.
 
 mod cache;
+mod lengths;
+mod room;
 mod slices;
 mod states;
 mod trie;
@@ -29,6 +31,8 @@ use toktrie::{SimpleVob, TokEnv, TokTrie};
 
 use cache::Cache;
 pub(super) use slices::Slices;
+
+use crate::constraint::OpenTexts;
 
 /// The computer of one lexer's masks.
 pub(super) struct Probe {
@@ -62,9 +66,14 @@ pub(super) struct Found {
 }
 
 impl Probe {
-    /// For a fresh lexer. `most_bytes` bounds what is kept.
-    pub(super) fn new(slices: Arc<Slices>, env: TokEnv, most_bytes: usize) -> Self {
-        Self { slices, env, cache: Mutex::new(Cache::new(most_bytes)) }
+    /// For a fresh lexer, of which `texts` are known. `most_bytes` bounds what is kept.
+    pub(super) fn new(
+        slices: Arc<Slices>,
+        env: TokEnv,
+        texts: Option<Arc<OpenTexts>>,
+        most_bytes: usize,
+    ) -> Self {
+        Self { slices, env, cache: Mutex::new(Cache::new(texts, most_bytes)) }
     }
 
     /// A question for the place behind `start`, which is forced.

@@ -2,7 +2,8 @@
 //!
 //! A slice is a set of tokens described by a regular expression. Where the lexer can tell from the expression alone
 //! that all of them stay inside the current lexeme, they are allowed together and only the leftover is walked. The
-//! slices are llguidance's own (`SlicedBiasComputer::general_slices`), because the parser carries their expressions.
+//! slices are llguidance's own (`SlicedBiasComputer::general_slices`), because the parser carries their expressions, but
+//! without tokens that end a line in some languages, so that a dot of a pattern has all their characters.
 
 use std::sync::OnceLock;
 
@@ -10,14 +11,18 @@ use llguidance::{derivre::Regex, earley::SlicedBiasComputer};
 use rayon::prelude::*;
 use toktrie::{SimpleVob, TokTrie};
 
-use super::trie::Trie;
+use super::{lengths::Lengths, room::Room, trie::Trie};
 
 /// Number of slices.
 pub(super) const SLICES: usize = 4;
 /// Slice of white space; the others are of text without quotes: of up to 10 characters, of up to 30, of any length.
 pub(super) const SPACE: usize = 0;
+/// Of text of any length.
+pub(super) const ALL_TEXT: usize = 3;
 /// From the largest down.
-pub(super) const TEXT: [usize; 3] = [3, 2, 1];
+pub(super) const TEXT: [usize; 3] = [ALL_TEXT, 2, 1];
+/// U+2028 and U+2029.
+const SEPARATORS: [[u8; 3]; 2] = [[0xe2, 0x80, 0xa8], [0xe2, 0x80, 0xa9]];
 
 /// The tries of a vocabulary.
 pub(in crate::engine) struct Slices {
@@ -26,6 +31,8 @@ pub(in crate::engine) struct Slices {
     masks: Vec<SimpleVob>,
     /// By [`Choice::index`]; made when first needed.
     leftover: [OnceLock<Trie>; 8],
+    /// The tokens of text; made when first needed.
+    lengths: OnceLock<Lengths>,
     /// The token of the byte that marks special tokens, which may not come by itself.
     marker: Option<u32>,
 }
@@ -65,7 +72,7 @@ impl Slices {
             [marker] => Some(marker),
             _ => None,
         };
-        Ok(Self { whole, masks, leftover: Default::default(), marker })
+        Ok(Self { whole, masks, leftover: Default::default(), lengths: OnceLock::new(), marker })
     }
 
     /// The expressions, in the order of the parser's extra lexemes.
@@ -77,12 +84,15 @@ impl Slices {
         let mut regex = Regex::new(expression).map_err(|error| format!("{expression}: {error}"))?;
         let mut set = trie.empty_set();
         let mut states = vec![regex.initial_state()];
+        let mut path = Vec::new();
         let nodes = trie.nodes();
         let mut at = 1;
         while let Some(node) = nodes.get(at) {
             states.truncate(usize::from(node.depth));
             let state = regex.transition(states[usize::from(node.depth) - 1], node.byte);
-            if state.is_dead() {
+            path.truncate(usize::from(node.depth) - 1);
+            path.push(node.byte);
+            if state.is_dead() || SEPARATORS.iter().any(|separator| path.ends_with(separator)) {
                 at = node.end as usize;
                 continue;
             }
@@ -104,6 +114,12 @@ impl Slices {
         TEXT.into_par_iter().for_each(|text| {
             self.leftover(Choice { space: false, text: Some(text) });
         });
+        self.lengths();
+    }
+
+    /// The tokens of text by length.
+    pub(super) fn lengths(&self) -> &Lengths {
+        self.lengths.get_or_init(|| Lengths::new(&self.whole, &self.masks[ALL_TEXT]))
     }
 
     /// What the choice leaves over.
@@ -129,11 +145,19 @@ impl Slices {
         }
     }
 
-    /// Allows the tokens of the choice.
-    pub(super) fn allow(&self, choice: Choice, set: &mut SimpleVob) {
+    /// Allows the tokens of the choice, but those of text only as far as there is room.
+    pub(super) fn allow(&self, choice: Choice, room: Room, set: &mut SimpleVob) {
         for slice in choice.slices() {
-            set.or(&self.masks[slice]);
+            match room {
+                Room::Characters(most) if slice == ALL_TEXT => self.lengths().allow(most, set),
+                _ => set.or(&self.masks[slice]),
+            }
         }
+    }
+
+    /// Forbids the tokens of the choice.
+    pub(super) fn forbid(&self, choice: Choice, set: &mut SimpleVob) {
+        choice.slices().for_each(|slice| set.sub(&self.masks[slice]));
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn build(
     start: RuleId,
     skip: Option<&'static str>,
     limits: BuildLimits,
-) -> Result<GrammarInit, String> {
+) -> Result<(GrammarInit, Lexemes), String> {
     let message = |error: &dyn std::fmt::Display| error.to_string();
     let Beginning { mut lexer, class, mut reader } = Beginning::of(skip)?;
     let mut expressions = vec![None; rules.terminals.len()];
@@ -95,7 +95,28 @@ pub(super) fn build(
     if let Some(first) = builder.symbols[start.0] {
         builder.add(root, vec![(first, ParamExpr::Null)])?;
     }
-    Ok(GrammarInit::Internal(builder.grammar, lexer))
+    let first = Beginning::FIRST_SLICE + SlicedBiasComputer::general_slices().len();
+    let terminals = (0..used.len()).filter(|&index| used[index]).collect();
+    Ok((GrammarInit::Internal(builder.grammar, lexer), Lexemes { first, terminals }))
+}
+
+/// Which terminals the engine's lexemes are.
+#[derive(Debug)]
+pub(in crate::constraint) struct Lexemes {
+    /// The first lexeme that is a terminal.
+    first: usize,
+    /// Terminals by lexeme from there, rising.
+    terminals: Vec<usize>,
+}
+
+impl Lexemes {
+    pub(super) fn terminal(&self, lexeme: usize) -> Option<usize> {
+        self.terminals.get(lexeme.checked_sub(self.first)?).copied()
+    }
+
+    pub(super) fn lexeme(&self, terminal: usize) -> Option<usize> {
+        Some(self.first + self.terminals.binary_search(&terminal).ok()?)
+    }
 }
 
 /// A lexer of no terminals yet, but the engine's slices, and what they and common expressions were read into: to copy it

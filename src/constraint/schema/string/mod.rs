@@ -10,11 +10,13 @@ mod ecma;
 mod format;
 mod quote;
 mod substring;
+mod wide;
 
 pub(super) use ecma::pattern;
 pub(super) use format::{Format, language as format};
 pub(super) use quote::{greatest_length, length, literal, universe};
 pub(in crate::constraint) use quote::{spell, write_class};
 pub(super) use substring::substring;
+pub(in crate::constraint) use wide::wide;
 
 use super::regular::Regular;

@@ -7,10 +7,10 @@
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::fmt::Write as _;
 
-use super::Regular;
+use super::{Regular, wide::wide};
 
 /// Every spelled character: no quote, no backslash and no control stands for itself.
-const CHARACTER: &str = r#"(?:[^"\\\x00-\x1f]|\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f])))"#;
+pub(super) const CHARACTER: &str = r#"(?:[^"\\\x00-\x1f]|\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f])))"#;
 
 /// Controls with a short escape, and its letter.
 const SHORT: [(char, char); 5] = [('\u{8}', 'b'), ('\t', 't'), ('\n', 'n'), ('\u{c}', 'f'), ('\r', 'r')];
@@ -44,14 +44,7 @@ pub(in super::super) fn length(min: u64, max: Option<u64>) -> Regular {
 /// The greatest length of strings of which nothing else is asked but a length; `u64::MAX` where there is none.
 pub(in super::super) fn greatest_length(language: &Regular) -> Option<u64> {
     match language {
-        Regular::Pattern(text) => {
-            let count = text.strip_prefix(CHARACTER)?;
-            if matches!(count, "*" | "+") {
-                return Some(u64::MAX);
-            }
-            let (_, max) = count.strip_prefix('{')?.strip_suffix('}')?.split_once(',')?;
-            if max.is_empty() { Some(u64::MAX) } else { max.parse().ok() }
-        }
+        Regular::Pattern(text) => wide(text).filter(|wide| wide.every).map(|wide| wide.most),
         Regular::And(parts) => {
             parts.iter().map(greatest_length).try_fold(u64::MAX, |least, max| Some(least.min(max?)))
         }

@@ -33,6 +33,11 @@ pub(super) fn line_terminator() -> ClassUnicode {
     of(&[('\n', '\n'), ('\r', '\r'), ('\u{2028}', '\u{2029}')])
 }
 
+/// A dot.
+pub(super) fn any_in_line() -> ClassUnicode {
+    negated(line_terminator())
+}
+
 /// The class without its characters.
 pub(super) fn negated(mut class: ClassUnicode) -> ClassUnicode {
     class.negate();

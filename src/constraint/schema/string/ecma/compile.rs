@@ -9,6 +9,7 @@ use super::{
     ast::Node,
     error::PatternError,
     expand::{Around, Item, Sequence, expand, push, settle},
+    wide_classes,
 };
 
 /// The strings in which the pattern is found.
@@ -194,7 +195,17 @@ fn expression(node: Node) -> Regular {
     if node.is_nothing() {
         return Regular::Nothing;
     }
-    let mut text = String::new();
-    node.write(&mut text);
-    if text.is_empty() { Regular::empty() } else { Regular::pattern(text) }
+    let pattern = |node: &Node| {
+        let mut text = String::new();
+        node.write(&mut text);
+        if text.is_empty() { Regular::empty() } else { Regular::pattern(text) }
+    };
+    let Node::Concat(parts) = node else { return pattern(&node) };
+    // What any character repeated is stands by itself, to be found again.
+    let wide = wide_classes();
+    let is_wide = |part: &Node| {
+        matches!(part, Node::Repeat(inner, ..) if matches!(&**inner, Node::Class(class) if wide.contains(class)))
+    };
+    let pieces = parts.chunk_by(|one, other| !is_wide(one) && !is_wide(other));
+    Regular::concat(pieces.map(|piece| pattern(&Node::Concat(piece.to_vec()))))
 }

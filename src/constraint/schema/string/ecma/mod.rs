@@ -26,6 +26,7 @@ mod expand;
 mod parser;
 
 use error::PatternError;
+use regex_syntax::hir::ClassUnicode;
 
 use super::Regular;
 
@@ -36,6 +37,11 @@ use super::Regular;
 /// [`PatternError`] when it isn't a regular expression of ECMA-262, or can't be kept exactly.
 pub(in super::super) fn pattern(text: &str) -> Result<Regular, PatternError> {
     compile::search(&parser::parse(text)?)
+}
+
+/// Every character, and every one but the ends of lines.
+pub(super) fn wide_classes() -> [ClassUnicode; 2] {
+    [ast::all(), class::any_in_line()]
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ impl Parser {
             '^' => edge(self.line_edge(column), true),
             '$' => edge(self.line_edge(column), false),
             '.' if self.flags.dot_all => Node::Class(all()),
-            '.' => Node::Class(class::negated(class::line_terminator())),
+            '.' => Node::Class(class::any_in_line()),
             '(' => return self.group(column),
             '[' => Node::Class(self.brackets(column)?),
             '*' | '+' | '?' => {
