@@ -267,6 +267,70 @@ fn masks_of_tricky_grammars_are_the_engines_own_back_and_forth() {
     }
 }
 
+/// Strings and names of properties that any text may come in, or nearly.
+fn open() -> Vec<Value> {
+    let patterns = [
+        "[0-9]{2}",
+        "^.*$",
+        "^.+\\.txt$",
+        "^x-.*",
+        "^https?://.*[.]org$",
+        "^.{0,7}$",
+        "^q.{9}$",
+        "^.*\\n..$",
+        "^.{2,}z.{3}$",
+        "^[xz].*y",
+        "^[^,]*$",
+        "(?:foo|bär)$",
+    ];
+    let lengths = [(0, 1), (0, 6), (2, 11), (5, 5), (0, 31), (0, 40), (3, 90)];
+    let names = [
+        json!({"patternProperties": {"^[a-z]+$": {"const": 1}}, "additionalProperties": {"const": 2}}),
+        json!({"patternProperties": {"^[a-z]+$": false}, "additionalProperties": {"const": 2}}),
+        json!({"patternProperties": {"^.*x$": {"const": 1}, "^z": {"const": 2}}}),
+        json!({"properties": {"zebra": {"const": 1}, "x": {"const": 2}}, "additionalProperties": {"const": 3}}),
+        json!({"propertyNames": {"maxLength": 9}, "additionalProperties": {"const": 3}}),
+    ];
+    let strings = patterns.map(|pattern| json!({"type": "string", "pattern": pattern}));
+    let bounded = lengths.map(|(min, max)| json!({"type": "string", "minLength": min, "maxLength": max}));
+    let both = json!({"type": "string", "pattern": "ab", "maxLength": 12});
+    let either =
+        json!({"anyOf": [{"type": "string", "maxLength": 6}, {"type": "string", "pattern": "^[0-9a-f]*$"}]});
+    let bodies = strings.into_iter().chain(bounded).chain([both, either]);
+    bodies.map(|body| json!({"type": "array", "items": body})).chain(names).collect()
+}
+
+#[test]
+fn masks_where_any_text_may_come_are_the_engines_own() {
+    for name in ["bytes", "llama3_1"] {
+        let Some(compiler) = verifying(name) else { continue };
+        for value in open() {
+            println!("{value} on {name}");
+            let Some(compiled) = compile(&compiler, &schema(value.clone(), Whitespace::Compact)) else {
+                panic!("refused: {value}");
+            };
+            for seed in 0..2 {
+                wander(&compiled, seed, 50);
+            }
+            // Straight into a string, and along it.
+            for (seed, begin) in
+                ["[\"", "{\"", "[\"q", "[\"http://", "{\"z", "[\"é\\"].into_iter().enumerate()
+            {
+                let ids = compiler.vocabulary().encode(begin, ParseSpecials::No).unwrap();
+                let mut matcher = compiled.matcher();
+                if follow(&mut matcher, &ids) < ids.len() || matcher.tokens().len() < ids.len() {
+                    continue;
+                }
+                let mut rng = ChaCha8Rng::seed_from_u64(seed as u64);
+                for _ in 0..12 {
+                    let Some(id) = draw(&mut matcher, compiler.vocabulary(), &mut rng) else { break };
+                    matcher.commit(&[id]).unwrap();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn masks_are_the_engines_own_from_four_threads_at_once() {
     let Some(compiler) = verifying("llama3_1") else { return };

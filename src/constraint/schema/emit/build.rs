@@ -62,6 +62,7 @@ pub(super) fn build(
         symbols[index] = Some(symbol);
     }
     let mut terminals = vec![None; rules.terminals.len()];
+    let mut lexemes = vec![None; rules.terminals.len()];
     for (index, expression) in expressions.into_iter().enumerate() {
         let Some(expression) = expression else { continue };
         let name = format!("T{index}");
@@ -72,6 +73,7 @@ pub(super) fn build(
         let symbol = grammar.fresh_symbol_ext(&name, props());
         grammar.make_terminal(symbol, lexeme, &lexer).map_err(|error| message(&error))?;
         terminals[index] = Some(symbol);
+        lexemes[index] = Some(lexeme.as_usize());
         if lexer.cost() > limits.fuel {
             return Err(format!("its patterns take more work than the limit of {}", limits.fuel));
         }
@@ -95,27 +97,20 @@ pub(super) fn build(
     if let Some(first) = builder.symbols[start.0] {
         builder.add(root, vec![(first, ParamExpr::Null)])?;
     }
-    let first = Beginning::FIRST_SLICE + SlicedBiasComputer::general_slices().len();
-    let terminals = (0..used.len()).filter(|&index| used[index]).collect();
-    Ok((GrammarInit::Internal(builder.grammar, lexer), Lexemes { first, terminals }))
+    Ok((GrammarInit::Internal(builder.grammar, lexer), Lexemes(lexemes)))
 }
 
-/// Which terminals the engine's lexemes are.
+/// Which of the engine's lexemes terminals are. Terminals of the same expression share one.
 #[derive(Debug)]
-pub(in crate::constraint) struct Lexemes {
-    /// The first lexeme that is a terminal.
-    first: usize,
-    /// Terminals by lexeme from there, rising.
-    terminals: Vec<usize>,
-}
+pub(in crate::constraint) struct Lexemes(Vec<Option<usize>>);
 
 impl Lexemes {
     pub(super) fn terminal(&self, lexeme: usize) -> Option<usize> {
-        self.terminals.get(lexeme.checked_sub(self.first)?).copied()
+        self.0.iter().position(|&own| own == Some(lexeme))
     }
 
     pub(super) fn lexeme(&self, terminal: usize) -> Option<usize> {
-        Some(self.first + self.terminals.binary_search(&terminal).ok()?)
+        self.0[terminal]
     }
 }
 

@@ -15,8 +15,8 @@ mod watch;
 use ahash::{HashMap, HashMapExt as _};
 
 pub(in crate::constraint) use build::{BuildLimits, Lexemes};
-pub(crate) use open::OpenText;
 use llguidance::api::GrammarInit;
+pub(crate) use open::OpenText;
 use rules::{Alternative, Condition, Field, Parameter, RuleId, Rules, Symbol};
 
 use super::{
@@ -76,17 +76,13 @@ impl SchemaGrammar {
         self.rules.bytes()
     }
 
-    /// In the engine's own structures, with its terminals in the order of their lexemes.
+    /// In the engine's own structures, and which lexemes its terminals are.
     pub(in crate::constraint) fn build(&self, limits: BuildLimits) -> Result<(GrammarInit, Lexemes), String> {
         build::build(&self.rules, self.start, self.skip, limits)
     }
 
     /// What a lexeme is open to.
-    pub(in crate::constraint) fn open_text(
-        &self,
-        lexemes: &Lexemes,
-        lexeme: usize,
-    ) -> Option<OpenText> {
+    pub(in crate::constraint) fn open_text(&self, lexemes: &Lexemes, lexeme: usize) -> Option<OpenText> {
         let found = open::open_text(&self.rules.terminals, lexemes.terminal(lexeme)?)?;
         let with = found.with.iter().map(|&terminal| lexemes.lexeme(terminal));
         Some(OpenText { with: with.collect::<Option<_>>()?, ..found })

@@ -4,7 +4,10 @@
 //! *Plain* characters are those that stand for themselves in a JSON string, but DEL, U+2028 and U+2029, which neither every
 //! token of text nor every dot of a pattern has.
 
-use crate::constraint::schema::{regular::Regular, string};
+use crate::constraint::schema::{
+    regular::Regular,
+    string::{self, Wide},
+};
 
 /// Where any plain text may come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,11 +100,15 @@ fn is_listed(language: &Regular) -> bool {
 /// The sign, and whether there is a greatest number of characters, where a terminal by itself is open.
 fn alone(language: &Regular) -> Option<(u8, bool)> {
     let Regular::Concat(parts) = language else { return None };
-    let (at, wide) = parts.iter().enumerate().find_map(|(at, part)| match part {
-        Regular::Pattern(text) => Some((at, string::wide(text)?)),
-        _ => None,
-    })?;
-    let (before, after) = (&parts[..at], &parts[at + 1..]);
+    let at = parts.iter().position(|part| wide(part).is_some())?;
+    // Some characters, and then any.
+    let mut run = parts[at..].iter().map_while(wide);
+    let bounded = run.clone().take_while(|wide| wide.most < u64::MAX).count();
+    let (wide, length) = match run.nth(bounded) {
+        Some(endless) => (endless, bounded + 1),
+        None => (wide(&parts[at])?, 1),
+    };
+    let (before, after) = (&parts[..at], &parts[at + length..]);
     // The quote that ends the string is no plain character.
     let (Regular::Literal(end), inner) = after.split_last()? else { return None };
     if !end.starts_with('"') {
@@ -113,9 +120,9 @@ fn alone(language: &Regular) -> Option<(u8, bool)> {
         return None;
     }
     // Behind any characters any more may come before what has to, if these and what has come of it are among them.
-    let joins = |part: &Regular| match part {
-        Regular::Pattern(text) if string::wide(text).is_some_and(|wide| !wide.every) => true,
-        part => literals(part).is_some_and(|text| text.is_ascii() && !text.contains('\\')),
+    let joins = |part: &Regular| match self::wide(part) {
+        Some(wide) => !wide.every,
+        None => literals(part).is_some_and(|text| text.is_ascii() && !text.contains('\\')),
     };
     if !wide.every && !inner.iter().all(joins) {
         return None;
@@ -129,6 +136,13 @@ fn alone(language: &Regular) -> Option<(u8, bool)> {
     }
     let sign = SIGNS.iter().copied().find(|&sign| !taken.contains(char::from(sign)))?;
     Some((sign, is_bounded))
+}
+
+fn wide(language: &Regular) -> Option<Wide> {
+    match language {
+        Regular::Pattern(text) => string::wide(text),
+        _ => None,
+    }
 }
 
 /// All characters that its texts may have; nothing where they aren't written out.
@@ -151,4 +165,107 @@ fn literals(language: &Regular) -> Option<String> {
         }
     }
     Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: &str = "any";
+    const SOME: &str = "some";
+    const NO: &str = "no";
+
+    fn kind(open: Option<&OpenText>) -> &'static str {
+        open.map_or(NO, |open| if open.is_bounded { SOME } else { ANY })
+    }
+
+    fn quoted(language: &Regular) -> Regular {
+        Regular::between("\"", language, "\"")
+    }
+
+    #[test]
+    fn a_string_is_open_where_what_it_has_to_have_may_come_later() {
+        for (pattern, expected) in [
+            ("", ANY),
+            ("^.*$", ANY),
+            ("^[^]*$", ANY),
+            ("a", ANY),
+            ("\\d{4}-[x-z]\\n", ANY),
+            ("^x-", ANY),
+            ("^(?:https?|ftp):.+", ANY),
+            ("^https?://.*\\.com$", ANY),
+            ("^.{0,5}$", SOME),
+            ("^a.{3}$", SOME),
+            ("^.$", SOME),
+            ("^https?://.{2,}$", ANY),
+            ("^https?://..+/", ANY),
+            ("^.[^]{3}.*$", ANY),
+            ("(?:a|b){2}$", ANY),
+            // Not from the start on, or not any text.
+            ("^[xz].*y", NO),
+            ("^[a-z]*$", NO),
+            ("^[^,]*$", NO),
+            ("^abc$", NO),
+            ("^(?:a|.*b)$", NO),
+            // Behind a line's end no dot leads back to where any text may come.
+            ("^.*\\n..$", NO),
+            ("^.*[^]{3}q$", NO),
+            ("^.*\\u2028..$", NO),
+            // How many characters have come isn't plain.
+            ("^(?:ab)?.{0,5}$", NO),
+            ("^.{0,5}x$", NO),
+            ("^.{0,3}x.*$", NO),
+            ("^.{2}.{3}$", NO),
+        ] {
+            let terminals = [quoted(&string::pattern(pattern).unwrap())];
+            assert_eq!(kind(open_text(&terminals, 0).as_ref()), expected, "{pattern}");
+        }
+        for (min, max, expected) in [(0, None, ANY), (7, None, ANY), (0, Some(9), SOME), (3, Some(3), SOME)] {
+            let terminals = [quoted(&string::length(min, max))];
+            assert_eq!(kind(open_text(&terminals, 0).as_ref()), expected, "{min} {max:?}");
+        }
+        let both = Regular::and([string::length(0, Some(9)), string::pattern("ab").unwrap()]);
+        assert_eq!(open_text(&[quoted(&both)], 0), None);
+    }
+
+    #[test]
+    fn a_sign_is_no_part_of_what_is_around_the_text() {
+        let key = |before: &str| Regular::between(before, &string::universe(), "\": ");
+        for (before, sign) in [("{\"", b'z'), (", \"z", b'q'), (", \"zqx", b'j')] {
+            assert_eq!(open_text(&[key(before)], 0).unwrap().sign, sign);
+        }
+        let every: String = SIGNS.iter().map(|&sign| char::from(sign)).collect();
+        assert_eq!(open_text(&[key(&every)], 0), None);
+    }
+
+    #[test]
+    fn names_are_open_together_with_those_that_patterns_match() {
+        let name = |inside: &[&str], outside: &[&str], listed: &[&str]| {
+            let pattern = |text: &&str| string::pattern(text).unwrap();
+            let mut parts: Vec<Regular> = inside.iter().map(pattern).collect();
+            if inside.is_empty() {
+                parts.push(string::universe());
+            }
+            parts.extend(outside.iter().map(|text| pattern(text).complement()));
+            if !listed.is_empty() {
+                parts.push(Regular::or(listed.iter().copied().map(Regular::literal)).complement());
+            }
+            Regular::between("{\"", &Regular::and(parts), "\": ")
+        };
+        let (x, y) = ("^x[0-9]", "^[x-z]+$");
+        let open = |terminals: &[Regular]| open_text(terminals, 0).map(|open| open.with);
+        // But for names that are listed.
+        assert_eq!(open(&[name(&[], &[], &["a", "b"])]), Some(vec![]));
+        assert_eq!(open(&[name(&[], &[x], &["a"]), name(&[x], &[], &["x1"])]), Some(vec![1]));
+        // Names that match may not come at all.
+        assert_eq!(open(&[name(&[], &[x], &[])]), None);
+        assert_eq!(open(&[name(&[], &[x], &[]), name(&[y], &[], &[])]), None);
+        let two =
+            [name(&[], &[x, y], &[]), name(&[x], &[y], &[]), name(&[y], &[x], &[]), name(&[x, y], &[], &[])];
+        assert_eq!(open(&two), Some(vec![1, 2, 3]));
+        assert_eq!(open(&two[..3]), None);
+        let shorter =
+            Regular::and([two[0].clone(), Regular::between("{\"", &string::length(0, Some(5)), "\": ")]);
+        assert_eq!(open(&[shorter, two[1].clone(), two[2].clone(), two[3].clone()]), None);
+    }
 }

@@ -17,6 +17,6 @@ pub(super) use format::{Format, language as format};
 pub(super) use quote::{greatest_length, length, literal, universe};
 pub(in crate::constraint) use quote::{spell, write_class};
 pub(super) use substring::substring;
-pub(in crate::constraint) use wide::wide;
+pub(super) use wide::{Wide, wide};
 
 use super::regular::Regular;

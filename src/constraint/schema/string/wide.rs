@@ -9,15 +9,15 @@ use super::{
 
 /// So many characters of a string, one like the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::constraint) struct Wide {
+pub(in super::super) struct Wide {
     /// Whether they are all there are, or all but the ends of lines (`\n`, `\r`, U+2028 and U+2029).
-    pub(in crate::constraint) every: bool,
+    pub(in super::super) every: bool,
     /// The greatest number of them; `u64::MAX` where there is none.
-    pub(in crate::constraint) most: u64,
+    pub(in super::super) most: u64,
 }
 
 /// What a pattern is, if it is that.
-pub(in crate::constraint) fn wide(pattern: &str) -> Option<Wide> {
+pub(in super::super) fn wide(pattern: &str) -> Option<Wide> {
     static DOT: LazyLock<String> = LazyLock::new(|| {
         let mut text = String::new();
         let [_, in_line] = ecma::wide_classes();
@@ -29,6 +29,7 @@ pub(in crate::constraint) fn wide(pattern: &str) -> Option<Wide> {
         None => (false, pattern.strip_prefix(DOT.as_str())?),
     };
     let most = match count {
+        "" => 1,
         "*" | "+" => u64::MAX,
         _ => {
             let count = count.strip_prefix('{')?.strip_suffix('}')?;

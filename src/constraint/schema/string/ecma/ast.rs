@@ -169,6 +169,18 @@ impl Node {
         }
     }
 
+    /// Its text, if one sees that it has no other.
+    pub(super) fn only_text(&self) -> Option<String> {
+        match self {
+            Self::Class(class) => match class.ranges() {
+                [only] if only.start() == only.end() => Some(only.start().into()),
+                _ => None,
+            },
+            Self::Concat(parts) => parts.iter().map(Self::only_text).collect(),
+            _ => None,
+        }
+    }
+
     /// Its texts that begin with a character of the class; it is plain.
     pub(super) fn starting_with(&self, class: &ClassUnicode) -> Self {
         self.restricted(class, true)

@@ -196,15 +196,22 @@ fn expression(node: Node) -> Regular {
         return Regular::Nothing;
     }
     let pattern = |node: &Node| {
+        if let Some(text) = node.only_text() {
+            return quote::literal(&text);
+        }
         let mut text = String::new();
         node.write(&mut text);
-        if text.is_empty() { Regular::empty() } else { Regular::pattern(text) }
+        Regular::pattern(text)
     };
     let Node::Concat(parts) = node else { return pattern(&node) };
-    // What any character repeated is stands by itself, to be found again.
-    let wide = wide_classes();
+    // Where any character may come stands by itself, to be found again.
+    let classes = wide_classes();
     let is_wide = |part: &Node| {
-        matches!(part, Node::Repeat(inner, ..) if matches!(&**inner, Node::Class(class) if wide.contains(class)))
+        let inner = match part {
+            Node::Repeat(inner, ..) => inner,
+            other => other,
+        };
+        matches!(inner, Node::Class(class) if classes.contains(class))
     };
     let pieces = parts.chunk_by(|one, other| !is_wide(one) && !is_wide(other));
     Regular::concat(pieces.map(|piece| pattern(&Node::Concat(piece.to_vec()))))
