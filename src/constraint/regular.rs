@@ -118,13 +118,16 @@ impl Regular {
     /// One after the other.
     pub(super) fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut flat: Vec<Self> = Vec::new();
+        let mut push = |part| match (flat.last_mut(), part) {
+            (Some(Self::Literal(before)), Self::Literal(text)) => before.push_str(&text),
+            (_, part) => flat.push(part),
+        };
         for part in parts {
-            match (flat.last_mut(), part) {
-                (_, Self::Nothing) => return Self::Nothing,
-                (_, Self::Literal(text)) if text.is_empty() => {}
-                (Some(Self::Literal(before)), Self::Literal(text)) => before.push_str(&text),
-                (_, Self::Concat(inner)) => flat.extend(inner),
-                (_, other) => flat.push(other),
+            match part {
+                Self::Nothing => return Self::Nothing,
+                Self::Literal(text) if text.is_empty() => {}
+                Self::Concat(inner) => inner.into_iter().for_each(&mut push),
+                other => push(other),
             }
         }
         match flat.len() {
@@ -207,7 +210,7 @@ impl Regular {
     pub(super) fn is_empty(&self, fuel: u64) -> Answer {
         match self {
             Self::Nothing => return Answer::Yes,
-            _ if self.is_plainly_inhabited() => return Answer::No,
+            _ if self.is_plainly_inhabited() || self.is_plainly_endless() => return Answer::No,
             _ => {}
         }
         match self.automaton(fuel) {

@@ -101,21 +101,21 @@ fn is_listed(language: &Regular) -> bool {
 fn alone(language: &Regular) -> Option<(u8, bool)> {
     let Regular::Concat(parts) = language else { return None };
     let at = parts.iter().position(|part| wide(part).is_some())?;
-    // Some characters, and then any.
+    // Some characters, and then any; or as many as there may be.
     let mut run = parts[at..].iter().map_while(wide);
     let bounded = run.clone().take_while(|wide| wide.most < u64::MAX).count();
     let (wide, length) = match run.nth(bounded) {
         Some(endless) => (endless, bounded + 1),
-        None => (wide(&parts[at])?, 1),
+        None => (wide(&parts[at])?, bounded),
     };
     let (before, after) = (&parts[..at], &parts[at + length..]);
-    // The quote that ends the string is no plain character.
     let (Regular::Literal(end), inner) = after.split_last()? else { return None };
-    if !end.starts_with('"') {
-        return None;
-    }
+    // The quote that ends the string is no plain character.
+    let (last, end) = end.split_at(closing_quote(end)?);
+    let last = Regular::literal(last);
+    let inner = || inner.iter().chain([&last]);
     let is_bounded = wide.most < u64::MAX;
-    if is_bounded && !(inner.is_empty() && matches!(before, [Regular::Literal(_)])) {
+    if is_bounded && !(inner().eq([&Regular::empty()]) && matches!(before, [Regular::Literal(_)])) {
         // Else how many have come can't be told for sure.
         return None;
     }
@@ -124,18 +124,32 @@ fn alone(language: &Regular) -> Option<(u8, bool)> {
         Some(wide) => !wide.every,
         None => literals(part).is_some_and(|text| text.is_ascii() && !text.contains('\\')),
     };
-    if !wide.every && !inner.iter().all(joins) {
+    let all = |part: &Regular| self::wide(part).is_some_and(|wide| wide.every && wide.most == u64::MAX);
+    if !wide.every && !inner().take_while(|part| !all(part)).all(joins) {
         return None;
     }
-    if !inner.iter().all(Regular::is_plainly_inhabited) {
+    if !inner().all(Regular::is_plainly_inhabited) {
         return None;
     }
-    let mut taken = end.clone();
+    let mut taken = end.to_owned();
     for part in before {
         taken.push_str(&literals(part)?);
     }
     let sign = SIGNS.iter().copied().find(|&sign| !taken.contains(char::from(sign)))?;
     Some((sign, is_bounded))
+}
+
+/// Where the quote is that ends a string of which the text is the end.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut chars = text.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return Some(at),
+            '\\' => drop(chars.next()),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn wide(language: &Regular) -> Option<Wide> {
@@ -197,9 +211,11 @@ mod tests {
             ("^.{0,5}$", SOME),
             ("^a.{3}$", SOME),
             ("^.$", SOME),
+            ("^.{2}[^]{0,3}$", SOME),
             ("^https?://.{2,}$", ANY),
             ("^https?://..+/", ANY),
             ("^.[^]{3}.*$", ANY),
+            ("^.+x[^]*\\ny$", ANY),
             ("(?:a|b){2}$", ANY),
             // Not from the start on, or not any text.
             ("^[xz].*y", NO),
@@ -210,12 +226,12 @@ mod tests {
             // Behind a line's end no dot leads back to where any text may come.
             ("^.*\\n..$", NO),
             ("^.*[^]{3}q$", NO),
+            ("^.*[^]{3}q[^]*z$", NO),
             ("^.*\\u2028..$", NO),
             // How many characters have come isn't plain.
             ("^(?:ab)?.{0,5}$", NO),
             ("^.{0,5}x$", NO),
             ("^.{0,3}x.*$", NO),
-            ("^.{2}.{3}$", NO),
         ] {
             let terminals = [quoted(&string::pattern(pattern).unwrap())];
             assert_eq!(kind(open_text(&terminals, 0).as_ref()), expected, "{pattern}");
