@@ -113,9 +113,6 @@ impl Compiler {
     ) -> Result<Self, CompileError> {
         let env = Arc::clone(vocab.env());
         let slices = Arc::new(Slices::new(env.tok_trie()).map_err(CompileError::Vocabulary)?);
-        let prepared = Arc::clone(&slices);
-        // Nobody need wait for it.
-        rayon::spawn(move || prepared.prepare());
         let panics = Arc::new(Panics::new(options.verify_masks));
         let spellings = Arc::new(Spellings::new(Arc::clone(&env), Arc::clone(&slices)));
         let parsers =
@@ -123,6 +120,12 @@ impl Compiler {
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
         let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
+        let prepared = (Arc::clone(&slices), Arc::clone(&tokens));
+        // Nobody need wait for it.
+        rayon::spawn(move || {
+            prepared.0.prepare();
+            prepared.1.prepare();
+        });
         let plain = OnceLock::new();
         let engine = Engine { parsers, env, vocab, limits, slices, tokens, panics, plain };
         let grammars = Grammars::new(engine.limits.cache_entries, engine.limits.grammar_cache_bytes);
