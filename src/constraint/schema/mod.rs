@@ -16,6 +16,7 @@ mod alternatives;
 mod analysis;
 mod array;
 mod assertion;
+mod classes;
 mod demand;
 mod document;
 mod emit;

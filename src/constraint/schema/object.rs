@@ -8,10 +8,10 @@ use std::rc::Rc;
 use super::{
     alternatives::Name,
     analysis::{Analysis, StateId},
+    classes::Patterns,
     demand::{Atom, Keys, Literal, ObjectAtom},
     document::at,
-    regular::{Answer, Regular},
-    string,
+    regular::Regular,
 };
 use crate::constraint::ConstraintError;
 
@@ -216,44 +216,25 @@ fn free_properties(
             regions.push((keys.clone(), *value));
         }
     }
-    let mut patterns: Vec<Rc<Regular>> = Vec::new();
-    for (keys, _) in regions.iter().chain(witnesses) {
-        inner_patterns(keys, &mut patterns);
-    }
-    // Every pattern splits every class into those in it and those not in it.
-    let mut classes: Vec<Vec<bool>> = vec![Vec::new()];
-    const MOST_CLASSES: usize = 256;
-    for _ in &patterns {
-        let mut next = Vec::new();
-        for class in classes {
-            for inside in [true, false] {
-                let mut class = class.clone();
-                class.push(inside);
-                // What nothing may be called needs no closer look.
-                let known = demands_of(&regions, &patterns, &class, patterns.len());
-                let dead = class.len() == patterns.len() && known.contains(&Literal::Never);
-                if !dead && !is_empty(analysis, &patterns, &class, names, pointer)? {
-                    next.push(class);
-                }
-            }
-        }
-        if next.len() > MOST_CLASSES {
-            return Err(at(pointer, "its patterns for property names overlap in too many ways"));
-        }
-        classes = next;
-    }
+    let patterns = Patterns::of(regions.iter().chain(witnesses).map(|(keys, _)| keys));
+    let demands_of = |class: &[bool]| -> Vec<Literal> {
+        regions.iter().filter(|(keys, _)| patterns.are_in(keys, class)).map(|(_, value)| *value).collect()
+    };
+    // Nothing may be called like that.
+    let dead = |class: &[bool]| demands_of(class).contains(&Literal::Never);
+    let classes = patterns.classes(analysis, names, pointer, dead)?;
     let mut free = Vec::new();
     for class in classes {
-        let demands = demands_of(&regions, &patterns, &class, patterns.len());
+        let demands = demands_of(&class);
         if demands.contains(&Literal::Never) {
             continue;
         }
-        let names = Rc::new(language(&patterns, &class, names, analysis)?);
+        let names = Rc::new(patterns.names(&class, names, analysis)?);
         // A property proves what is asked for or doesn't, so those that do are told apart.
         let asked: Vec<_> = witnesses
             .iter()
             .enumerate()
-            .filter(|(_, (keys, _))| in_class(keys, &patterns, &class))
+            .filter(|(_, (keys, _))| patterns.are_in(keys, &class))
             .map(|(index, (_, value))| (index, *value))
             .collect();
         for chosen in 0..1_u32 << asked.len() {
@@ -272,91 +253,4 @@ fn free_properties(
         }
     }
     Ok(free)
-}
-
-fn inner_patterns(keys: &Keys, patterns: &mut Vec<Rc<Regular>>) {
-    match keys {
-        Keys::Name(_) => {}
-        Keys::In(language) if patterns.contains(language) => {}
-        Keys::In(language) => patterns.push(language.clone()),
-        Keys::Outside(parts) => parts.iter().for_each(|part| inner_patterns(part, patterns)),
-    }
-}
-
-/// Whether the unmentioned names of a class are in a set of keys.
-fn in_class(keys: &Keys, patterns: &[Rc<Regular>], class: &[bool]) -> bool {
-    match keys {
-        Keys::Name(_) => false,
-        Keys::In(language) => {
-            patterns.iter().position(|pattern| pattern == language).is_some_and(|index| class[index])
-        }
-        Keys::Outside(parts) => !parts.iter().any(|part| in_class(part, patterns, class)),
-    }
-}
-
-fn demands_of(
-    regions: &[(Keys, Literal)],
-    patterns: &[Rc<Regular>],
-    class: &[bool],
-    complete: usize,
-) -> Vec<Literal> {
-    if class.len() < complete {
-        return Vec::new();
-    }
-    regions.iter().filter(|(keys, _)| in_class(keys, patterns, class)).map(|(_, value)| *value).collect()
-}
-
-/// The names of a class, without those mentioned.
-fn language(
-    patterns: &[Rc<Regular>],
-    class: &[bool],
-    names: &[Name],
-    analysis: &mut Analysis<'_>,
-) -> Result<Regular, ConstraintError> {
-    let mut parts = Vec::new();
-    let mut excluded = Vec::new();
-    for (pattern, inside) in patterns.iter().zip(class) {
-        if *inside {
-            parts.push((**pattern).clone());
-        } else {
-            excluded.push((**pattern).clone().complement());
-        }
-    }
-    // Only names that are in all patterns of the class have to be taken out of it.
-    let mut mentioned = Vec::new();
-    for name in names {
-        let mut within = true;
-        for (pattern, inside) in patterns.iter().zip(class) {
-            within = within && analysis.is_member(pattern, name)? == *inside;
-        }
-        if within {
-            mentioned.push(Regular::literal(string::spell(name)));
-        }
-    }
-    if parts.is_empty() {
-        parts.push(string::universe());
-    }
-    parts.extend(excluded);
-    if !mentioned.is_empty() {
-        parts.push(Regular::or(mentioned).complement());
-    }
-    Ok(Regular::and(parts))
-}
-
-fn is_empty(
-    analysis: &mut Analysis<'_>,
-    patterns: &[Rc<Regular>],
-    class: &[bool],
-    names: &[Name],
-    pointer: &str,
-) -> Result<bool, ConstraintError> {
-    let complete = class.len() == patterns.len();
-    let names = if complete { names } else { &[] };
-    match language(&patterns[..class.len()], class, names, analysis)?.is_empty(analysis.fuel) {
-        Answer::Yes => Ok(true),
-        Answer::No => Ok(false),
-        Answer::Unknown => {
-            Err(at(pointer, "whether its patterns for property names overlap is too hard to tell"))
-        }
-    }
 }
