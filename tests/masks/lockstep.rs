@@ -288,6 +288,8 @@ fn open() -> Vec<Value> {
         json!({"patternProperties": {"^[a-z]+$": {"const": 1}}, "additionalProperties": {"const": 2}}),
         json!({"patternProperties": {"^[a-z]+$": false}, "additionalProperties": {"const": 2}}),
         json!({"patternProperties": {"^.*x$": {"const": 1}, "^z": {"const": 2}}}),
+        json!({"patternProperties": {"^x": {"const": 1}, "^y": {"const": 2}, "^z": {}, "^[0-9]+$": {}, "b$": {"const": 3}}}),
+        json!({"patternProperties": {"^x": {"const": 1}, "^y": {"const": 2}, "^[zx]": {"const": 3}}}),
         json!({"properties": {"zebra": {"const": 1}, "x": {"const": 2}}, "additionalProperties": {"const": 3}}),
         json!({"propertyNames": {"maxLength": 9}, "additionalProperties": {"const": 3}}),
     ];

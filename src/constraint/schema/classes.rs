@@ -14,9 +14,15 @@ use crate::constraint::ConstraintError;
 
 /// The greatest number of classes.
 const MOST: usize = 256;
+/// Pairs of patterns that are compared, at most; others are taken to overlap, which only takes more work.
+const MOST_PAIRS: usize = 1 << 15;
 
 /// Patterns that split names.
-pub(super) struct Patterns(Vec<Rc<Regular>>);
+pub(super) struct Patterns {
+    all: Vec<Rc<Regular>>,
+    /// Which of the patterns before each have no name in common with it, as far as they were compared.
+    apart: Vec<Vec<bool>>,
+}
 
 /// Which of the patterns the names of a class match.
 pub(super) type Class = Vec<bool>;
@@ -26,27 +32,54 @@ impl Patterns {
     pub(super) fn of<'k>(sets: impl IntoIterator<Item = &'k Keys>) -> Self {
         let mut patterns = Vec::new();
         sets.into_iter().for_each(|keys| inner(keys, &mut patterns));
-        Self(patterns)
+        Self { all: patterns, apart: Vec::new() }
+    }
+
+    /// Whether patterns are known to have no name in common.
+    fn are_apart(&self, one: usize, other: usize) -> bool {
+        let (before, after) = (one.min(other), one.max(other));
+        self.apart.get(after).and_then(|row| row.get(before)).is_some_and(|&apart| apart)
+    }
+
+    /// Compares a pattern with those before it.
+    fn compare(&mut self, index: usize, fuel: u64) {
+        let left = MOST_PAIRS.saturating_sub(self.apart.iter().map(Vec::len).sum());
+        let (before, from) = self.all.split_at(index);
+        let is_apart = |other: &Rc<Regular>| {
+            let both = Regular::and([(*from[0]).clone(), (**other).clone()]);
+            both.is_empty(fuel) == Answer::Yes
+        };
+        self.apart.push(before.iter().take(left).map(is_apart).collect());
     }
 
     /// The classes that have names beside `mentioned` and aren't `dead`, which needs no closer look.
     pub(super) fn classes(
-        &self,
+        &mut self,
         analysis: &mut Analysis<'_>,
         mentioned: &[Name],
         pointer: &str,
-        dead: impl Fn(&[bool]) -> bool,
+        dead: impl Fn(&Self, &[bool]) -> bool,
     ) -> Result<Vec<Class>, ConstraintError> {
         // Every pattern splits every class into those in it and those not in it.
         let mut classes: Vec<Class> = vec![Vec::new()];
-        for _ in &self.0 {
+        for index in 0..self.all.len() {
+            self.compare(index, analysis.fuel);
+            let complete = index + 1 == self.all.len();
             let mut next = Vec::new();
             for class in classes {
+                let apart = (0..index).any(|other| class[other] && self.are_apart(other, index));
                 for inside in [true, false] {
+                    if apart && inside {
+                        continue;
+                    }
                     let mut class = class.clone();
                     class.push(inside);
-                    let complete = class.len() == self.0.len();
-                    if complete && dead(&class) {
+                    if complete && dead(self, &class) {
+                        continue;
+                    }
+                    if apart && !complete {
+                        // The same names as before.
+                        next.push(class);
                         continue;
                     }
                     let mentioned = if complete { mentioned } else { &[] };
@@ -74,7 +107,7 @@ impl Patterns {
         match keys {
             Keys::Name(_) => false,
             Keys::In(language) => {
-                self.0.iter().position(|pattern| pattern == language).is_some_and(|index| class[index])
+                self.all.iter().position(|pattern| pattern == language).is_some_and(|index| class[index])
             }
             Keys::Outside(parts) => !parts.iter().any(|part| self.are_in(part, class)),
         }
@@ -89,10 +122,12 @@ impl Patterns {
     ) -> Result<Regular, ConstraintError> {
         let mut parts = Vec::new();
         let mut excluded = Vec::new();
-        for (pattern, inside) in self.0.iter().zip(class) {
+        let is_out =
+            |index: usize| (0..class.len()).any(|other| class[other] && self.are_apart(other, index));
+        for (index, (pattern, inside)) in self.all.iter().zip(class).enumerate() {
             if *inside {
                 parts.push((**pattern).clone());
-            } else {
+            } else if !is_out(index) {
                 excluded.push((**pattern).clone().complement());
             }
         }
@@ -100,7 +135,7 @@ impl Patterns {
         let mut taken = Vec::new();
         for name in mentioned {
             let mut within = true;
-            for (pattern, inside) in self.0.iter().zip(class) {
+            for (pattern, inside) in self.all.iter().zip(class) {
                 within = within && analysis.is_member(pattern, name)? == *inside;
             }
             if within {

@@ -216,16 +216,16 @@ fn free_properties(
             regions.push((keys.clone(), *value));
         }
     }
-    let patterns = Patterns::of(regions.iter().chain(witnesses).map(|(keys, _)| keys));
-    let demands_of = |class: &[bool]| -> Vec<Literal> {
+    let mut patterns = Patterns::of(regions.iter().chain(witnesses).map(|(keys, _)| keys));
+    let demands_of = |patterns: &Patterns, class: &[bool]| -> Vec<Literal> {
         regions.iter().filter(|(keys, _)| patterns.are_in(keys, class)).map(|(_, value)| *value).collect()
     };
     // Nothing may be called like that.
-    let dead = |class: &[bool]| demands_of(class).contains(&Literal::Never);
+    let dead = |patterns: &Patterns, class: &[bool]| demands_of(patterns, class).contains(&Literal::Never);
     let classes = patterns.classes(analysis, names, pointer, dead)?;
     let mut free = Vec::new();
     for class in classes {
-        let demands = demands_of(&class);
+        let demands = demands_of(&patterns, &class);
         if demands.contains(&Literal::Never) {
             continue;
         }

@@ -33,24 +33,12 @@ pub(super) fn open_text(terminals: &[Regular], index: usize) -> Option<OpenText>
         return Some(OpenText { sign, is_bounded, with: Vec::new() });
     }
     // Names that no pattern matches, with those that one or some match, are all there are.
-    let names = Names::of(language);
+    let names = Names::of(language, is_any);
     let (sign, false) = alone(names.any?)? else { return None };
-    if !names.within.is_empty() || names.outside.len() > MOST_PATTERNS {
+    if !names.within.is_empty() {
         return None;
     }
-    let patterns = &names.outside;
-    let with = (1..1_usize << patterns.len()).map(|chosen| {
-        let pick = |inside: bool| {
-            let picked = move |index: &usize| (chosen >> index & 1 == 1) == inside;
-            (0..patterns.len()).filter(picked).map(|index| patterns[index])
-        };
-        terminals.iter().position(|other| {
-            let other = Names::of(other);
-            let any = other.any.is_none_or(|any| Some(any) == names.any);
-            any && other.within.into_iter().eq(pick(true)) && other.outside.into_iter().eq(pick(false))
-        })
-    });
-    Some(OpenText { sign, is_bounded: false, with: with.collect::<Option<_>>()? })
+    Some(OpenText { sign, is_bounded: false, with: names.others(terminals)? })
 }
 
 /// Names of properties, but for some that are listed.
@@ -64,7 +52,7 @@ struct Names<'r> {
 }
 
 impl<'r> Names<'r> {
-    fn of(language: &'r Regular) -> Self {
+    fn of(language: &'r Regular, is_any: impl Fn(&Regular) -> bool) -> Self {
         let mut names = Self { any: None, within: Vec::new(), outside: Vec::new() };
         let parts = match language {
             Regular::And(parts) => &parts[..],
@@ -79,6 +67,43 @@ impl<'r> Names<'r> {
             }
         }
         names
+    }
+
+    /// Terminals of the names that these aren't: all that are in one or some of the patterns that these are outside of.
+    fn others(&self, terminals: &[Regular]) -> Option<Vec<usize>> {
+        if self.outside.is_empty() {
+            return Some(Vec::new());
+        }
+        let place = |pattern: &&Regular| self.outside.iter().position(|own| own == pattern);
+        let places = |patterns: &[&Regular]| patterns.iter().map(place).collect::<Option<Vec<_>>>();
+        // Which patterns they are in and which they aren't in, of those that matter.
+        let others = terminals.iter().enumerate().filter_map(|(index, other)| {
+            let other = Names::of(other, |part| Some(part) == self.any);
+            let within = places(&other.within).filter(|within| !within.is_empty())?;
+            Some((index, within, places(&other.outside)?))
+        });
+        let others: Vec<_> = others.collect();
+        // Everything in some patterns, whatever else it is in; the others have to be told apart.
+        let all = |index: usize| {
+            others.iter().position(|(_, within, outside)| *within == [index] && outside.is_empty())
+        };
+        let rest: Vec<usize> = (0..self.outside.len()).filter(|&index| all(index).is_none()).collect();
+        if rest.len() > MOST_PATTERNS {
+            return None;
+        }
+        let parts = (1..1_usize << rest.len()).map(|chosen| {
+            let is_in = |index: &usize| {
+                rest.iter().position(|own| own == index).is_some_and(|bit| chosen >> bit & 1 == 1)
+            };
+            others
+                .iter()
+                .position(|(_, within, outside)| within.iter().all(is_in) && !outside.iter().any(is_in))
+        });
+        let wholes = (0..self.outside.len()).filter_map(all).map(Some);
+        let mut found = wholes.chain(parts).map(|at| Some(others[at?].0)).collect::<Option<Vec<_>>>()?;
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
     }
 }
 
@@ -280,6 +305,24 @@ mod tests {
             [name(&[], &[x, y], &[]), name(&[x], &[y], &[]), name(&[y], &[x], &[]), name(&[x, y], &[], &[])];
         assert_eq!(open(&two), Some(vec![1, 2, 3]));
         assert_eq!(open(&two[..3]), None);
+        // Patterns that have no name in common are no names out of each other.
+        let apart = ["^x", "^yy", "^yz", "^q", "^w"];
+        let mut five = vec![name(&[], &apart, &["x"])];
+        five.extend(apart.map(|pattern| name(&[pattern], &[], &[])));
+        assert_eq!(open(&five), Some(vec![1, 2, 3, 4, 5]));
+        assert_eq!(open(&five[..5]), None);
+        // Some have, some haven't.
+        let mixed = [
+            name(&[], &["^x", "b$", "^yy", "c$"], &[]),
+            name(&["^x"], &["b$"], &[]),
+            name(&["b$"], &["^x"], &[]),
+            name(&["^x", "b$"], &[], &[]),
+            name(&["^yy"], &[], &[]),
+            name(&["c$"], &[], &[]),
+        ];
+        assert_eq!(open(&mixed), Some(vec![1, 2, 3, 4, 5]));
+        let but_for_both: Vec<Regular> = mixed.iter().filter(|&one| *one != mixed[3]).cloned().collect();
+        assert_eq!(open(&but_for_both), None);
         let shorter =
             Regular::and([two[0].clone(), Regular::between("{\"", &string::length(0, Some(5)), "\": ")]);
         assert_eq!(open(&[shorter, two[1].clone(), two[2].clone(), two[3].clone()]), None);
