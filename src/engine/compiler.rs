@@ -119,7 +119,7 @@ impl Compiler {
             Parsers::new(&env, &limits, Arc::clone(&panics), spellings).map_err(CompileError::Vocabulary)?;
         let cache = Cache::new(limits.cache_entries, limits.cache_bytes);
         let masks = Arc::new(Masks::new(vocab.size(), vocab.stop_tokens(), limits.mask_bytes));
-        let tokens = Arc::new(Tokens::new(Arc::clone(&vocab)));
+        let tokens = Arc::new(Tokens::new(Arc::clone(&vocab), Arc::clone(&slices)));
         let prepared = (Arc::clone(&slices), Arc::clone(&tokens));
         // Nobody need wait for it.
         rayon::spawn(move || {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::{
+    engine::probe::Slices,
     token::{TokenId, TokenMask},
     vocab::Vocabulary,
 };
@@ -11,6 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(in super::super) struct Tokens {
     vocab: Arc<Vocabulary>,
+    slices: Arc<Slices>,
     tables: OnceLock<Tables>,
 }
 
@@ -43,7 +45,8 @@ pub(super) struct Class {
 }
 
 impl Class {
-    fn new(words: Box<[u32]>) -> Self {
+    fn new(words: Vec<u32>) -> Self {
+        let words = words.into_boxed_slice();
         let used = (0..).zip(&words).filter(|&(_, &word)| word != 0).map(|(at, _)| at).collect();
         Self { words, used }
     }
@@ -66,21 +69,21 @@ impl Class {
 }
 
 impl Tokens {
-    pub(in super::super) fn new(vocab: Arc<Vocabulary>) -> Self {
-        Self { vocab, tables: OnceLock::new() }
+    pub(in super::super) fn new(vocab: Arc<Vocabulary>, slices: Arc<Slices>) -> Self {
+        Self { vocab, slices, tables: OnceLock::new() }
     }
 
     pub(super) fn vocab(&self) -> &Arc<Vocabulary> {
         &self.vocab
     }
 
-    /// Makes what takes tens of milliseconds for a large vocabulary.
+    /// Makes what takes some milliseconds for a large vocabulary.
     pub(in super::super) fn prepare(&self) {
         self.tables();
     }
 
     pub(super) fn tables(&self) -> &Tables {
-        self.tables.get_or_init(|| Tables::new(&self.vocab))
+        self.tables.get_or_init(|| Tables::new(&self.vocab, &self.slices))
     }
 
     /// The tokens that begin with these bytes.
@@ -106,48 +109,48 @@ impl Tokens {
 }
 
 impl Tables {
-    fn new(vocab: &Vocabulary) -> Self {
-        let ids = 0..TokenId::try_from(vocab.size()).unwrap_or(TokenId::MAX);
+    fn new(vocab: &Vocabulary, slices: &Slices) -> Self {
         let ordinary = |id: &TokenId| !vocab.is_special(*id) && !vocab.bytes(*id).is_empty();
-        let mut sorted: Vec<TokenId> = ids.filter(ordinary).collect();
-        sorted.sort_unstable_by_key(|&id| vocab.bytes(id));
-        let longest = sorted.iter().map(|&id| vocab.bytes(id).len()).max().unwrap_or(0);
-        let set = |is: &dyn Fn(&[u8]) -> bool| {
-            let mut words = vec![0_u32; vocab.size().div_ceil(32)].into_boxed_slice();
-            for &id in sorted.iter().filter(|&&id| is(vocab.bytes(id))) {
-                words[id as usize / 32] |= 1 << (id % 32);
+        let mut longest = 0;
+        let mut sets = [(); 7].map(|()| vec![0_u32; vocab.size().div_ceil(32)]);
+        for id in (0..vocab.size()).filter_map(|id| TokenId::try_from(id).ok()).filter(ordinary) {
+            let bytes = vocab.bytes(id);
+            longest = longest.max(bytes.len());
+            for (set, is_in) in sets.iter_mut().zip(classes(bytes)) {
+                set[id as usize / 32] |= u32::from(is_in) << (id % 32);
             }
-            words
-        };
-        let class = |is: &dyn Fn(&[u8]) -> bool| Class::new(set(is));
-        let quotes = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'"').count();
-        let ends = |byte: &u8| b",]}".contains(byte);
-        let space = |byte: &u8| b" \n\t\r".contains(byte);
-        // `true`, `null`, and their ends.
-        let word = |bytes: &[u8]| {
-            bytes.iter().all(u8::is_ascii_lowercase) && bytes.last().is_some_and(|byte| b"el".contains(byte))
-        };
-        let after_quote = |bytes: &[u8], is: &dyn Fn(&[u8]) -> bool| {
-            bytes.iter().position(|byte| *byte == b'"').is_some_and(|at| is(&bytes[at..]))
-        };
-        let next = |rest: &[u8]| rest[..rest.len() - 1].contains(&b',');
-        let close = |rest: &[u8]| rest.iter().any(|byte| b"]}".contains(byte));
+        }
+        // The trie has them in the order of their bytes.
+        let filler = slices.whole().filler();
+        let ids = slices.whole().nodes().iter().map(|node| node.token).filter(|&id| id != filler);
+        let sorted = ids.filter(ordinary).collect();
+        let [outside, outside_keys, inside, inside_ends, inside_keys, commas, inside_commas] = sets;
         Self {
-            outside: class(&|bytes| {
-                bytes.iter().any(|byte| ends(byte) || space(byte)) || quotes(bytes) >= 2 || word(bytes)
-            }),
-            outside_keys: class(&|bytes| quotes(bytes) >= 2),
-            inside: class(&|bytes| after_quote(bytes, &next)),
-            inside_ends: class(&|bytes| after_quote(bytes, &close)),
-            inside_keys: class(&|bytes| quotes(bytes) >= 3),
-            commas: [
-                set(&|bytes| bytes.contains(&b',')),
-                set(&|bytes| after_quote(bytes, &|rest| rest.contains(&b','))),
-            ],
+            outside: Class::new(outside),
+            outside_keys: Class::new(outside_keys),
+            inside: Class::new(inside),
+            inside_ends: Class::new(inside_ends),
+            inside_keys: Class::new(inside_keys),
+            commas: [commas.into(), inside_commas.into()],
             longest,
             sorted,
         }
     }
+}
+
+/// Which classes a token is in, in the order of [`Tables`].
+fn classes(bytes: &[u8]) -> [bool; 7] {
+    let quotes = bytes.iter().filter(|byte| **byte == b'"').count();
+    let ends_or_space = bytes.iter().any(|byte| b",]} \n\t\r".contains(byte));
+    // `true`, `null`, and their ends.
+    let word =
+        bytes.iter().all(u8::is_ascii_lowercase) && bytes.last().is_some_and(|byte| b"el".contains(byte));
+    // The end of a string, and what is behind it.
+    let rest = bytes.iter().position(|byte| *byte == b'"').map_or(&[][..], |at| &bytes[at..]);
+    let next = rest.split_last().is_some_and(|(_, before)| before.contains(&b','));
+    let close = rest.iter().any(|byte| b"]}".contains(byte));
+    let (comma, inside_comma) = (bytes.contains(&b','), rest.contains(&b','));
+    [ends_or_space || quotes >= 2 || word, quotes >= 2, next, close, quotes >= 3, comma, inside_comma]
 }
 
 #[cfg(test)]
@@ -156,7 +159,9 @@ mod tests {
 
     #[test]
     fn tokens_are_found_by_their_bytes() {
-        let tokens = Tokens::new(Vocabulary::single_bytes());
+        let vocab = Vocabulary::single_bytes();
+        let slices = Slices::new(vocab.env().tok_trie()).unwrap();
+        let tokens = Tokens::new(vocab, Arc::new(slices));
         assert_eq!(tokens.beginning_with(b"a"), [u32::from(b'a')]);
         assert!(tokens.beginning_with(b"ab").is_empty());
         assert_eq!(tokens.along(b"ab").collect::<Vec<_>>(), [u32::from(b'a')]);
